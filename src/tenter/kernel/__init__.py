@@ -1,0 +1,264 @@
+"""The mechanism: points, events, outcomes, hooks, chains, the runner. It knows no agent words (D§14)."""
+
+from typing import TYPE_CHECKING
+
+from tenter.kernel.door import opener
+
+if TYPE_CHECKING:
+    from tenter.kernel.chain import (
+        Chain as Chain,
+        Link as Link,
+        compile_chain as compile_chain,
+    )
+    from tenter.kernel.clock import (
+        Clock as Clock,
+        Random as Random,
+        SYSTEM_CLOCK as SYSTEM_CLOCK,
+        SYSTEM_RANDOM as SYSTEM_RANDOM,
+        SystemClock as SystemClock,
+    )
+    from tenter.kernel.door import (
+        opener as opener,
+    )
+    from tenter.kernel.ending import (
+        Blocked as Blocked,
+        Done as Done,
+        Ending as Ending,
+        Escalated as Escalated,
+        Failed as Failed,
+        Requirement as Requirement,
+        Stopped as Stopped,
+        Suspended as Suspended,
+        Unknown as Unknown,
+    )
+    from tenter.kernel.errors import (
+        ExecutionResult as ExecutionResult,
+        HookFailure as HookFailure,
+        OperationFailed as OperationFailed,
+        RESULTS as RESULTS,
+        RegistrationError as RegistrationError,
+        TenterError as TenterError,
+    )
+    from tenter.kernel.event import (
+        AfterEvent as AfterEvent,
+        BeforeEvent as BeforeEvent,
+        Event as Event,
+        conforms as conforms,
+    )
+    from tenter.kernel.fold import (
+        Answer as Answer,
+        FOLD as FOLD,
+        Fold as Fold,
+    )
+    from tenter.kernel.frozen import (
+        FrozenDict as FrozenDict,
+        freeze as freeze,
+    )
+    from tenter.kernel.hook import (
+        BANDS as BANDS,
+        Band as Band,
+        Declaration as Declaration,
+        Hook as Hook,
+        Mode as Mode,
+        hook as hook,
+        source_of as source_of,
+    )
+    from tenter.kernel.outcome import (
+        Allow as Allow,
+        Block as Block,
+        Escalate as Escalate,
+        Fail as Fail,
+        OnTimeout as OnTimeout,
+        Outcome as Outcome,
+        Result as Result,
+        Retry as Retry,
+        Suspend as Suspend,
+        check_code as check_code,
+    )
+    from tenter.kernel.point import (
+        Catalogue as Catalogue,
+        OUTCOMES as OUTCOMES,
+        Operation as Operation,
+        PHASES as PHASES,
+        Phase as Phase,
+        Point as Point,
+        Policy as Policy,
+        Rule as Rule,
+        Shape as Shape,
+    )
+    from tenter.kernel.registration import (
+        attach as attach,
+        compile_chains as compile_chains,
+        declarations as declarations,
+        is_slug as is_slug,
+    )
+    from tenter.kernel.trace import (
+        Detail as Detail,
+        Trace as Trace,
+        TraceEvent as TraceEvent,
+    )
+
+__all__ = [
+    "AfterEvent",
+    "Allow",
+    "Answer",
+    "BANDS",
+    "Band",
+    "BeforeEvent",
+    "Block",
+    "Blocked",
+    "Catalogue",
+    "Chain",
+    "Clock",
+    "Declaration",
+    "Detail",
+    "Done",
+    "Ending",
+    "Escalate",
+    "Escalated",
+    "Event",
+    "ExecutionResult",
+    "FOLD",
+    "Fail",
+    "Failed",
+    "Fold",
+    "FrozenDict",
+    "Hook",
+    "HookFailure",
+    "Link",
+    "Mode",
+    "OUTCOMES",
+    "OnTimeout",
+    "Operation",
+    "OperationFailed",
+    "Outcome",
+    "PHASES",
+    "Phase",
+    "Point",
+    "Policy",
+    "RESULTS",
+    "Random",
+    "RegistrationError",
+    "Requirement",
+    "Result",
+    "Retry",
+    "Rule",
+    "SYSTEM_CLOCK",
+    "SYSTEM_RANDOM",
+    "Shape",
+    "Stopped",
+    "Suspend",
+    "Suspended",
+    "SystemClock",
+    "TenterError",
+    "Trace",
+    "TraceEvent",
+    "Unknown",
+    "attach",
+    "check_code",
+    "compile_chain",
+    "compile_chains",
+    "conforms",
+    "declarations",
+    "freeze",
+    "hook",
+    "is_slug",
+    "opener",
+    "source_of",
+]
+
+__getattr__ = opener(
+    __name__,
+    {
+        "chain": (
+            "Chain",
+            "Link",
+            "compile_chain",
+        ),
+        "clock": (
+            "Clock",
+            "Random",
+            "SYSTEM_CLOCK",
+            "SYSTEM_RANDOM",
+            "SystemClock",
+        ),
+        "door": ("opener",),
+        "ending": (
+            "Blocked",
+            "Done",
+            "Ending",
+            "Escalated",
+            "Failed",
+            "Requirement",
+            "Stopped",
+            "Suspended",
+            "Unknown",
+        ),
+        "errors": (
+            "ExecutionResult",
+            "HookFailure",
+            "OperationFailed",
+            "RESULTS",
+            "RegistrationError",
+            "TenterError",
+        ),
+        "event": (
+            "AfterEvent",
+            "BeforeEvent",
+            "Event",
+            "conforms",
+        ),
+        "fold": (
+            "Answer",
+            "FOLD",
+            "Fold",
+        ),
+        "frozen": (
+            "FrozenDict",
+            "freeze",
+        ),
+        "hook": (
+            "BANDS",
+            "Band",
+            "Declaration",
+            "Hook",
+            "Mode",
+            "hook",
+            "source_of",
+        ),
+        "outcome": (
+            "Allow",
+            "Block",
+            "Escalate",
+            "Fail",
+            "OnTimeout",
+            "Outcome",
+            "Result",
+            "Retry",
+            "Suspend",
+            "check_code",
+        ),
+        "point": (
+            "Catalogue",
+            "OUTCOMES",
+            "Operation",
+            "PHASES",
+            "Phase",
+            "Point",
+            "Policy",
+            "Rule",
+            "Shape",
+        ),
+        "registration": (
+            "attach",
+            "compile_chains",
+            "declarations",
+            "is_slug",
+        ),
+        "trace": (
+            "Detail",
+            "Trace",
+            "TraceEvent",
+        ),
+    },
+)

@@ -1,0 +1,178 @@
+"""The events of the agent operations (D§4.3; the names of seed 003 for the thirteen portable points)."""
+
+from collections.abc import Mapping
+from typing import Literal, Self
+
+import msgspec
+
+from tenter.catalogue.contracts import (
+    ErrorInfo,
+    Limits,
+    ModelRequest,
+    ModelResponse,
+    Status,
+    ToolCall,
+    ToolInfo,
+    ToolResult,
+    Usage,
+)
+from tenter.catalogue.envelope import EMPTY, Approval, Envelope, Op, TaskRef
+from tenter.kernel import AfterEvent, BeforeEvent, Event
+
+Verdict = Literal["wait", "complete", "fail"]
+
+
+class AgentBefore(BeforeEvent, frozen=True, kw_only=True):
+    """Whose run and which call the input belongs to."""
+
+    envelope: Envelope
+    op: Op
+
+
+class AgentAfter(AfterEvent, frozen=True, kw_only=True):
+    """Whose run and which call the output belongs to."""
+
+    envelope: Envelope
+    op: Op
+
+
+class AgentFact(Event, frozen=True, kw_only=True):
+    """Whose run a fact is about; its three phases see the same value."""
+
+    envelope: Envelope
+    op: Op
+
+
+class RunStartEvent(AgentBefore, frozen=True, kw_only=True):
+    task: TaskRef
+    input: str
+    limits: Limits = Limits()
+    idempotency_key: str | None = None
+
+
+class RunEndEvent(AgentAfter, frozen=True, kw_only=True):
+    task: TaskRef
+    input: str
+    status: Status
+    limits: Limits = Limits()
+    idempotency_key: str | None = None
+    output: object = None
+    error: ErrorInfo | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+
+
+class InputEvent(AgentBefore, frozen=True, kw_only=True):
+    input: str
+    sender: str | None = None
+
+
+class InputReceivedEvent(AgentAfter, frozen=True, kw_only=True):
+    input: str
+    sender: str | None = None
+
+
+class TaskCreateEvent(AgentBefore, frozen=True, kw_only=True):
+    task: TaskRef
+
+
+class TaskCreatedEvent(AgentAfter, frozen=True, kw_only=True):
+    task: TaskRef
+
+
+class TaskStateChangedEvent(AgentFact, frozen=True, kw_only=True):
+    before: Status
+    after: Status
+    reason: str = ""
+
+
+class ModelRequestEvent(AgentBefore, frozen=True, kw_only=True):
+    request: ModelRequest
+
+
+class ModelResponseEvent(AgentAfter, frozen=True, kw_only=True):
+    request: ModelRequest
+    response: ModelResponse
+
+
+class ToolCallsEvent(AgentBefore, frozen=True, kw_only=True):
+    response: ModelResponse
+
+
+class ToolCallsExtractedEvent(AgentAfter, frozen=True, kw_only=True):
+    response: ModelResponse
+    calls: tuple[ToolCall, ...]
+
+
+class ToolCallEvent(AgentBefore, frozen=True, kw_only=True):
+    """`tool` is None for a tool that the task was not offered; `approval` is set when a person approved this call."""
+
+    call: ToolCall
+    tool: ToolInfo | None = None
+    approval: Approval | None = None
+
+    def with_arguments(self, arguments: Mapping[str, object] = EMPTY, /, **changes: object) -> Self:
+        """The same call with `arguments` and `changes` laid over its own."""
+        merged = {**self.call.arguments, **arguments, **changes}
+        return self.replace(call=msgspec.structs.replace(self.call, arguments=merged))
+
+
+class ToolResultEvent(AgentAfter, frozen=True, kw_only=True):
+    call: ToolCall
+    result: ToolResult
+    tool: ToolInfo | None = None
+    approval: Approval | None = None
+
+
+class OutputEvent(AgentBefore, frozen=True, kw_only=True):
+    """`attempt` is 0, then 1 for the first repair."""
+
+    output: object
+    attempt: int = 0
+    schema_name: str | None = None
+    approval: Approval | None = None
+
+
+class TaskCompletedEvent(AgentAfter, frozen=True, kw_only=True):
+    verdict: Verdict
+    output: object
+    reason: str = ""
+    attempt: int = 0
+    schema_name: str | None = None
+    approval: Approval | None = None
+
+
+class ActivityFailedEvent(AgentBefore, frozen=True, kw_only=True):
+    error: ErrorInfo
+    step: int
+    operation: str | None = None
+    attempt: int | None = None
+    policy: Mapping[str, object] | None = None
+
+
+class RunErrorEvent(AgentAfter, frozen=True, kw_only=True):
+    """`error` is the failure as classified."""
+
+    error: ErrorInfo
+    step: int
+    operation: str | None = None
+    attempt: int | None = None
+    policy: Mapping[str, object] | None = None
+
+
+class PersistenceWriteEvent(AgentBefore, frozen=True, kw_only=True):
+    kind: str
+    key: str
+    record: Mapping[str, object]
+
+
+class PersistenceWrittenEvent(AgentAfter, frozen=True, kw_only=True):
+    kind: str
+    key: str
+    record: Mapping[str, object]
+
+
+class ShutdownEvent(Event, frozen=True, kw_only=True):
+    """No run's: the process's own end, so envelope and op are None."""
+
+    reason: str

@@ -1,0 +1,305 @@
+"""Holds a document against a schema and finds every problem at once (D§12).
+
+What comes out is plain frozen values (text, numbers, flags, tuples, mappings), the place of each, and all problems.
+Does no I/O and knows no key of `tenter.yaml`.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import assert_never
+
+import msgspec
+
+from tenter.config import document
+from tenter.config.document import Broken, Entry, Listing, Node, Scalar
+from tenter.config.problem import KeyPath, Position, Problem, did_you_mean, nearest, quoted
+from tenter.config.schema import (
+    Choice,
+    Clash,
+    Either,
+    Flag,
+    ListOf,
+    MapOf,
+    Needs,
+    Refused,
+    Schema,
+    Seconds,
+    Table,
+    Text,
+    Whole,
+)
+from tenter.kernel.frozen import FrozenDict
+
+MOST_GUESSES = 100
+"""Looking for the nearest name is dear; who has more mistakes than this in one file gets no more guesses."""
+
+_SWITCHES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a check. `value` may be used only where there are no problems.
+
+    `positions` has the place of every value of the file: where a single value begins, where the key (or the item) of a
+    list or mapping stands.
+    """
+
+    value: object
+    problems: tuple[Problem, ...]
+    positions: Mapping[KeyPath, Position]
+
+
+def check(schema: Schema, node: Node, known: Mapping[str, Collection[str]] = FrozenDict()) -> Checked:
+    """`node` read as `schema` says. `known` holds, by kind, further names that a `Text` may refer to."""
+    checker = _Checker()
+    value = checker.read(schema, _Spot(node, (), node.where))
+    checker.resolve(known)
+    return Checked(value=value, problems=tuple(checker.problems), positions=FrozenDict(checker.positions))
+
+
+class _Spot(msgspec.Struct, frozen=True):
+    """A node, the way to it, and the place to report."""
+
+    node: Node
+    path: KeyPath
+    where: Position
+
+
+class _Reference(msgspec.Struct, frozen=True):
+    kind: str
+    name: str
+    spot: _Spot
+
+
+class _Checker:
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.positions: dict[KeyPath, Position] = {}
+        self._defined: dict[str, set[str]] = {}
+        self._references: list[_Reference] = []
+
+    def read(self, schema: Schema, spot: _Spot) -> object:
+        """The value at `spot`; None, with a problem reported, where it is not what `schema` says."""
+        self.positions[spot.path] = spot.where
+        if isinstance(spot.node, Broken):
+            return None
+        match schema:
+            case ListOf():
+                value = self._list(schema, spot)
+            case MapOf():
+                value = self._map(schema, spot)
+            case Table():
+                value = self._table(schema, spot)
+            case Either():
+                value = self._either(schema, spot)
+            case Refused():
+                value = self._report(spot, schema.message, schema.hint)
+            case _:
+                value = self._single(schema, spot)
+        return value
+
+    def resolve(self, known: Mapping[str, Collection[str]]) -> None:
+        """Reports each reference to a thing that the file does not define and that is not known."""
+        for one in self._references:
+            names = {*self._defined.get(one.kind, ()), *known.get(one.kind, ())}
+            if one.name not in names:
+                listed = f"there are {', '.join(sorted(names)[:20])}" if names else f"there is no {one.kind} yet"
+                message = f"expected the name of a {one.kind}, got {quoted(one.name)}"
+                self._report(one.spot, message, self._guess(one.name, names) or listed)
+
+    def _single(self, schema: Text | Whole | Seconds | Flag | Choice, spot: _Spot) -> object:
+        node = spot.node
+        if not isinstance(node, Scalar):
+            return self._expected(schema.what, spot)
+        match schema:
+            case Text():
+                value = self._text(schema, node, spot)
+            case Flag():
+                value = self._flag(schema, node, spot)
+            case Choice():
+                hint = self._guess(node.text, schema.words)
+                value = node.value if node.value in schema.words else self._expected(schema.what, spot, hint)
+            case Whole() | Seconds():
+                value = self._number(schema, node, spot)
+            case _:
+                assert_never(schema)
+        return value
+
+    def _number(self, schema: Whole | Seconds, node: Scalar, spot: _Spot) -> object:
+        number = node.value
+        # A bool is an int to Python and no number to people.
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            if isinstance(schema, Seconds) and 0 < number <= schema.most:
+                return float(number)
+            if isinstance(schema, Whole) and isinstance(number, int) and schema.least <= number <= schema.most:
+                return number
+        return self._expected(schema.what, spot, _number_hint(node))
+
+    def _text(self, schema: Text, node: Scalar, spot: _Spot) -> object:
+        shown = not schema.private
+        if not isinstance(node.value, str):
+            as_text = "" if node.value is None else f'put it in quotes: "{node.text}"' if shown else "put it in quotes"
+            return self._expected(schema.what, spot, schema.hint or as_text, shown=shown)
+        if "\0" in node.value:
+            return self._expected("text without NUL characters", spot, shown=shown)
+        if not re.fullmatch(schema.pattern, node.value):
+            return self._expected(schema.what, spot, schema.hint, shown=shown)
+        if schema.refers_to:
+            self._references.append(_Reference(schema.refers_to, node.value, spot))
+        return node.value
+
+    def _flag(self, schema: Flag, node: Scalar, spot: _Spot) -> object:
+        if not isinstance(node.value, bool):
+            switch = _SWITCHES.get(node.text.lower(), node.text.lower())
+            return self._expected(schema.what, spot, f"write {switch}" if switch in ("true", "false") else "")
+        if node.value and schema.true_is_refused:
+            return self._report(spot, schema.true_is_refused, "write false or remove it")
+        return node.value
+
+    def _list(self, schema: ListOf, spot: _Spot) -> object:
+        if not isinstance(spot.node, Listing):
+            text = spot.node.text if isinstance(spot.node, Scalar) else ""
+            return self._expected(schema.what, spot, f"write a list: [{quoted(text)}]" if text else "")
+        items = spot.node.items
+        if len(items) < schema.least:
+            return self._expected(f"{schema.what} of at least {schema.least}", spot, got="an empty list")
+        spots = [_Spot(item, (*spot.path, index), item.where) for index, item in enumerate(items)]
+        values = tuple(self.read(schema.item, one) for one in spots)
+        if schema.distinct:
+            self._refuse_repeats(spots)
+        return values
+
+    def _refuse_repeats(self, spots: Iterable[_Spot]) -> None:
+        first: dict[str, Position] = {}
+        for spot in spots:
+            if not isinstance(spot.node, Scalar):
+                continue
+            if before := first.get(spot.node.text):
+                self._report(spot, f"the same stands at line {before.line} already", "keep one of the two")
+            first.setdefault(spot.node.text, spot.where)
+
+    def _map(self, schema: MapOf, spot: _Spot) -> object:
+        if not isinstance(spot.node, document.Mapping):
+            return self._expected(schema.what, spot, _mapping_hint(spot.node))
+        if len(spot.node.entries) < schema.least:
+            return self._expected(f"{schema.what} with at least {schema.least} key", spot, got="an empty mapping")
+        values: dict[str, object] = {}
+        for entry in spot.node.entries:
+            self._text(schema.key, Scalar(text=entry.key, value=entry.key, where=entry.where), _key_spot(entry, spot))
+            if schema.defines:
+                self._defined.setdefault(schema.defines, set()).add(entry.key)
+            values[entry.key] = self.read(schema.named.get(entry.key, schema.value), _entry_spot(entry, spot))
+        return FrozenDict(values)
+
+    def _either(self, schema: Either, spot: _Spot) -> object:
+        if isinstance(spot.node, Listing):
+            return self.read(schema.items, spot)
+        if isinstance(spot.node, document.Mapping):
+            return self.read(schema.mapping, spot)
+        if isinstance(spot.node, Scalar) and isinstance(spot.node.value, str):
+            return self.read(schema.single, spot)
+        return self._expected(schema.what, spot)
+
+    def _table(self, schema: Table, spot: _Spot) -> object:
+        if not isinstance(spot.node, document.Mapping):
+            return self._expected(schema.what, spot, _mapping_hint(spot.node))
+        usable = [key for key, inner in schema.keys.items() if not isinstance(inner, Refused)]
+        present = {entry.key: entry for entry in spot.node.entries}
+        meant = {
+            nearest(key, usable) for key in present if key not in schema.keys and len(self.problems) < MOST_GUESSES
+        }
+        values: dict[str, object] = {"where": spot.where} if schema.positioned else {}
+        for key, entry in present.items():
+            inner = schema.keys.get(key)
+            if inner is None:
+                listed = f"the keys here are {', '.join(sorted(usable))}"
+                self._report(_key_spot(entry, spot), f"unknown key {quoted(key)}", self._guess(key, usable) or listed)
+            elif isinstance(inner, Refused):
+                self.read(inner, _key_spot(entry, spot))
+            else:
+                values[key] = self.read(inner, _entry_spot(entry, spot))
+        # A key that is only misspelt is not missing as well.
+        there = {*present, *filter(None, meant)}
+        self._complete(schema, spot, there)
+        for rule in schema.rules:
+            self._keep(rule, spot, there=there, present=present, values=values)
+        return FrozenDict(values)
+
+    def _complete(self, schema: Table, spot: _Spot, there: Collection[str]) -> None:
+        for key in schema.required:
+            if key not in there:
+                self._report(spot, f"the key {key!r} is missing", self._guess_own_name(schema, spot))
+        found = [key for key in schema.one_of if key in there]
+        if schema.one_of and len(found) != 1:
+            usable = ", ".join(repr(key) for key in schema.one_of if not isinstance(schema.keys[key], Refused))
+            got = " and ".join(map(repr, found)) or "none"
+            self._report(spot, f"expected exactly one of {usable}, got {got}", "keep one" if found else "")
+
+    def _guess_own_name(self, schema: Table, spot: _Spot) -> str:
+        name = spot.path[-1] if spot.path else None
+        return self._guess(name, schema.not_for) if isinstance(name, str) else ""
+
+    def _keep(
+        self,
+        rule: Needs | Clash,
+        spot: _Spot,
+        *,
+        there: Collection[str],
+        present: Mapping[str, Entry],
+        values: Mapping[str, object],
+    ) -> None:
+        match rule:
+            case Needs(keys=keys, others=others):
+                wanting = [key for key in keys if key in present and not any(other in there for other in others)]
+                for key in wanting:
+                    needed = f"{key!r} needs {' or '.join(map(repr, others))} beside it"
+                    self._report(_key_spot(present[key], spot), needed, rule.hint)
+            case Clash(key=key, other=other):
+                if key in present and values.get(other) == rule.value:
+                    against = f"{key!r} cannot stand where {other!r} is {str(rule.value).lower()}"
+                    self._report(_key_spot(present[key], spot), against, rule.hint)
+            case _:
+                assert_never(rule)
+
+    def _guess(self, word: str, names: Iterable[str]) -> str:
+        return did_you_mean(word, names) if len(self.problems) < MOST_GUESSES else ""
+
+    def _expected(self, what: str, spot: _Spot, hint: str = "", *, got: str = "", shown: bool = True) -> None:
+        got = got or (_got(spot.node) if shown else "something else (not shown)")
+        self._report(spot, f"expected {what}, got {got}", hint)
+
+    def _report(self, spot: _Spot, message: str, hint: str) -> None:
+        self.problems.append(Problem(where=spot.where, path=spot.path, message=message, hint=hint))
+
+
+def _entry_spot(entry: Entry, parent: _Spot) -> _Spot:
+    single = isinstance(entry.node, Scalar) and entry.node.text != ""
+    return _Spot(entry.node, (*parent.path, entry.key), entry.node.where if single else entry.where)
+
+
+def _key_spot(entry: Entry, parent: _Spot) -> _Spot:
+    return _Spot(entry.node, (*parent.path, entry.key), entry.where)
+
+
+def _got(node: Node) -> str:
+    match node:
+        case Scalar(value=str()):
+            return quoted(node.text)
+        case Scalar():
+            return node.text or "nothing"
+        case Listing():
+            return "a list"
+        case document.Mapping():
+            return "a mapping"
+        case Broken():
+            return "something that cannot be read"
+        case _:
+            assert_never(node)
+
+
+def _number_hint(node: Scalar) -> str:
+    return "write a plain decimal number, without quotes" if isinstance(node.value, str) else ""
+
+
+def _mapping_hint(node: Node) -> str:
+    nothing = isinstance(node, Scalar) and node.value is None
+    return "write {} for an empty one, or remove the key" if nothing else ""

@@ -1,0 +1,196 @@
+"""The keys of `tenter.yaml` and of the user's file, as a schema (D§12).
+
+The one place where a key is declared. What D§12 names and nothing carries out yet is here too, as `Refused`, so that it
+is neither unknown nor accepted and then ignored.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from tenter.config.schema import (
+    SLUG,
+    Choice,
+    Clash,
+    Either,
+    Flag,
+    ListOf,
+    MapOf,
+    Needs,
+    Refused,
+    Schema,
+    Seconds,
+    Table,
+    Text,
+    Whole,
+)
+
+LONGEST_DEADLINE: Final = 86_400
+LONGEST_GRACE: Final = 60
+LARGEST_OUTPUT: Final = 64 << 20
+
+_LATER: Final = Refused("this is not supported yet", "remove it")
+_NOT_IN_USER_FILE: Final = Refused("this does not belong in the user's file", "move it to the project's tenter.yaml")
+
+_VERSION: Final = Whole(least=1, most=1)
+_PYTHON: Final = Text(
+    what="'module:attribute' or 'path.py:attribute'",
+    pattern=r"(?:[^\W\d]\w*(?:\.[^\W\d]\w*)*|[^:\n]+\.py):[^\W\d]\w*(?:\.[^\W\d]\w*)*",
+)
+_VARIABLE: Final = Text(
+    what="the name of an environment variable",
+    pattern=r"[A-Za-z_][A-Za-z0-9_]*",
+    hint="the value itself never stands in this file",
+    private=True,
+)
+_HOOK_VARIABLE: Final = Text(
+    what="the name of an environment variable, not one of tenter's own (TENTER_…)",
+    pattern=r"(?!TENTER_)[A-Za-z_][A-Za-z0-9_]*",
+)
+_NAME_PATTERN: Final = Text(what="a name, in which '*' stands for any text")
+
+_PROCESS_ONLY: Final = ("cwd", "env", "pass_env", "grace_seconds", "max_output_bytes", "verdict", "mutate")
+
+HOOK: Final = Table(
+    what="a hook (a mapping with a name and one of command, script, python)",
+    positioned=True,
+    required=("name",),
+    one_of=("command", "script", "python", "url", "mcp"),
+    rules=(
+        Needs(("command", "script"), ("on_error",), "say what a failure does: warn, block, suspend or fail"),
+        Needs(_PROCESS_ONLY, ("command", "script"), "it says how a process is run"),
+        Needs(("mutate",), ("verdict",), "metadata comes in a verdict document"),
+        Clash("verdict", "observe", True, "an observer gives no answer"),
+    ),
+    keys={
+        "name": SLUG,
+        "command": ListOf(item=Text(pattern=r"(?s:.*)"), what="the program and its arguments as a list", least=1),
+        "script": Text(what="a script for /bin/sh as text"),
+        "python": _PYTHON,
+        "url": _LATER,
+        "mcp": _LATER,
+        "match": MapOf(
+            key=SLUG,
+            what="a mapping from fields of the event to patterns",
+            least=1,
+            value=Either(
+                what="a name with '*', a list of these or {re: …}",
+                single=_NAME_PATTERN,
+                items=ListOf(item=_NAME_PATTERN, least=1),
+                mapping=Table(keys={"re": Text(what="an expression for RE2 as text")}, required=("re",)),
+            ),
+        ),
+        "when": _LATER,
+        "observe": Flag(),
+        "mode": Choice(words=("shadow",)),
+        "priority": Whole(least=0, most=999),
+        "on_error": Choice(words=("warn", "block", "suspend", "fail")),
+        "timeout_seconds": Seconds(most=LONGEST_DEADLINE),
+        "grace_seconds": Seconds(most=LONGEST_GRACE),
+        "max_output_bytes": Whole(least=1, most=LARGEST_OUTPUT),
+        "cwd": Text(what="a folder as text"),
+        "env": MapOf(
+            key=_HOOK_VARIABLE,
+            what="a mapping from environment variables to text",
+            value=Text(pattern=r"(?s:.*)", private=True),
+        ),
+        "pass_env": ListOf(item=_HOOK_VARIABLE, what="a list of environment variables", distinct=True),
+        "verdict": Choice(words=("json",)),
+        "mutate": Table(
+            keys={
+                "enabled": Flag(true_is_refused="nothing carries a hook's metadata on yet; this is not supported yet")
+            },
+            required=("enabled",),
+        ),
+        "suspend_mode": _LATER,
+    },
+)
+
+_HOOKS: Final = Table(
+    keys={
+        "enabled": Flag(),
+        "defaults": Table(
+            keys={
+                "timeout_seconds": Seconds(most=LONGEST_DEADLINE),
+                "max_output_bytes": Whole(least=1, most=LARGEST_OUTPUT),
+                "suspend_mode": _LATER,
+            }
+        ),
+        "plugins": ListOf(item=_PYTHON, what="a list of 'module:attribute'", distinct=True),
+        "events": MapOf(
+            key=Text(what="the name of a point"),
+            what="a mapping from points to lists of hooks",
+            value=ListOf(item=HOOK, what="a list of hooks"),
+        ),
+    }
+)
+
+_MODELS: Final = MapOf(
+    key=SLUG,
+    defines="model",
+    what="a mapping from names to models",
+    value=Table(
+        keys={"provider": Choice(words=("scripted",)), "file": Text(what="the path of a script as text")},
+        required=("provider", "file"),
+    ),
+)
+
+_TASKS: Final = MapOf(
+    key=SLUG,
+    defines="task",
+    what="a mapping from names to tasks",
+    value=Table(
+        keys={
+            "version": Whole(least=1, most=1_000_000),
+            "model": Text(what="the name of a model", refers_to="model"),
+            "instructions": Text(),
+            "tools": ListOf(
+                item=Text(what="the name of a tool", refers_to="tool"), what="a list of tools", distinct=True
+            ),
+            "budgets": _LATER,
+            "guardrails": _LATER,
+            "output_schema": _LATER,
+        },
+        required=("version", "model", "instructions"),
+    ),
+)
+
+
+def project_keys(builtin_tools: Collection[str]) -> Table:
+    """The schema of `tenter.yaml`, where `builtin_tools` names the tools that need no `python`."""
+    return Table(
+        what="a mapping that begins with 'version: 1'",
+        keys={
+            "version": _VERSION,
+            "secrets": ListOf(item=_VARIABLE, what="a list of environment variables", distinct=True),
+            "models": _MODELS,
+            "tasks": _TASKS,
+            "tools": _tools(builtin_tools),
+            "policy": _LATER,
+            "hooks": _HOOKS,
+            "loop": _LATER,
+        },
+        required=("version",),
+    )
+
+
+def user_keys() -> Table:
+    """The schema of the user's file, which adds hooks and secrets and nothing else (D§12)."""
+    whole = project_keys(())
+    allowed = {"version", "secrets", "hooks"}
+    keys = {key: schema if key in allowed else _NOT_IN_USER_FILE for key, schema in whole.keys.items()}
+    return Table(what=whole.what, keys=keys, required=whole.required)
+
+
+def _tools(builtin: Collection[str]) -> MapOf:
+    settings: dict[str, Schema] = {
+        "timeout_seconds": Seconds(most=LONGEST_DEADLINE),
+        "idempotent": Flag(),
+        "risk": _LATER,
+        "sandbox": _LATER,
+        "mcp": _LATER,
+    }
+    taken = Refused("a tool of this name is built in", "choose another name for yours")
+    shipped = Table(keys={**settings, "python": taken})
+    own = Table(keys={**settings, "python": _PYTHON}, required=("python",), not_for=tuple(sorted(builtin)))
+    what = "a mapping from names to tools"
+    return MapOf(key=SLUG, defines="tool", what=what, value=own, named={name: shipped for name in builtin})

@@ -1,0 +1,142 @@
+"""What a configuration file may hold, as data: small values that `check` holds a document against.
+
+Knows neither YAML nor the keys of `tenter.yaml` (they are in `keys`).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from tenter.kernel.frozen import FrozenDict
+
+
+class Text(msgspec.Struct, frozen=True, kw_only=True):
+    """Text that `pattern` matches from end to end. Never holds NUL, which no program could be given.
+
+    `private` text is not shown in errors. `refers_to` says of what kind the thing is that must go by this name: one
+    that a `MapOf` of the file `defines`, or one that `check` was told is known.
+    """
+
+    what: str = "text"
+    pattern: str = r"(?s:.+)"
+    hint: str = ""
+    private: bool = False
+    refers_to: str = ""
+
+
+class Whole(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole number from `least` to `most`."""
+
+    least: int
+    most: int
+
+    @property
+    def what(self) -> str:
+        return str(self.least) if self.least == self.most else f"a whole number from {self.least} to {self.most}"
+
+
+class Seconds(msgspec.Struct, frozen=True, kw_only=True):
+    """A number of seconds, whole or not, above 0 and at most `most`; read as a float."""
+
+    most: int
+
+    @property
+    def what(self) -> str:
+        return f"a number of seconds above 0 and at most {self.most}"
+
+
+class Flag(msgspec.Struct, frozen=True, kw_only=True):
+    """`true` or `false`; where `true_is_refused` gives a reason, only `false`."""
+
+    what: str = "true or false"
+    true_is_refused: str = ""
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One of a closed set of words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        return " or ".join(map(repr, self.words))
+
+
+class ListOf(msgspec.Struct, frozen=True, kw_only=True):
+    """A list whose items are all `item`; read as a tuple."""
+
+    item: "Schema"
+    what: str = "a list"
+    least: int = 0
+    distinct: bool = False
+
+
+class MapOf(msgspec.Struct, frozen=True, kw_only=True):
+    """A mapping from names that the file chooses to `value`, or to `named[name]` where that is given."""
+
+    key: Text
+    value: "Schema"
+    named: "Mapping[str, Schema]" = FrozenDict()
+    what: str = "a mapping"
+    least: int = 0
+    defines: str = ""
+
+
+class Either(msgspec.Struct, frozen=True, kw_only=True):
+    """One of three shapes, told apart by what stands there: a single value, a list or a mapping."""
+
+    single: "Schema"
+    items: "Schema"
+    mapping: "Schema"
+    what: str
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A key that is known and cannot be used here; `message` says why, `hint` what to do."""
+
+    message: str
+    hint: str
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """A rule of a table: where one of `keys` stands, one of `others` must stand too."""
+
+    keys: tuple[str, ...]
+    others: tuple[str, ...]
+    hint: str = ""
+
+
+class Clash(msgspec.Struct, frozen=True):
+    """A rule of a table: `key` must not stand where `other` is `value`."""
+
+    key: str
+    other: str
+    value: str | bool
+    hint: str = ""
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A mapping with these keys and no others. Of `one_of`, exactly one stands.
+
+    With `positioned`, the value that is read has its `Position` under the key `where`. `not_for` are names for which
+    the file would use another table: where a required key is missing and the table's own name is near to one of them,
+    that is said.
+    """
+
+    keys: "Mapping[str, Schema]"
+    what: str = "a mapping"
+    required: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
+    rules: tuple[Needs | Clash, ...] = ()
+    positioned: bool = False
+    not_for: tuple[str, ...] = ()
+
+
+Schema = Text | Whole | Seconds | Flag | Choice | ListOf | MapOf | Either | Refused | Table
+
+SLUG: Final = Text(
+    what="a name (lower-case letters, digits, '_', and '-' but not first; at most 64; no device name such as 'con')",
+    pattern=r"(?!(?:con|nul|aux|prn|com[1-9]|lpt[1-9])\Z)[a-z0-9_][a-z0-9_-]{0,63}",
+)
+"""A name of D§5: it can stand in a path, a key or a terminal without harm."""

@@ -1,0 +1,153 @@
+"""Finding and ending what a child process left behind, by a mark in the environment that its descendants inherit.
+
+Reads /proc and sends signals; where there is no /proc it finds nothing. It knows no hook and no pipe. A descendant that
+clears or overwrites its environment is not found.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterable, Sequence
+
+PROCESSES = "/proc"
+SLICE = 100
+"""Processes looked at before the event loop has its turn (about 1 ms; 10 ms on a busy machine)."""
+READ = 32_768
+BARE = b"\0"
+FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.02
+"""Seconds between two rounds of `sweep`: a killed process needs a moment to vanish."""
+
+
+def environment_mark(name: str, value: str) -> bytes:
+    """The mark of a process whose environment holds exactly `name=value`."""
+    return b"\0" + os.fsencode(f"{name}={value}") + b"\0"
+
+
+def last_started() -> int | None:
+    """The id that the newest process or thread of this machine got; None where the system does not tell.
+
+    As long as it is a child's id, nothing was started since that child, so it has no descendants. Costs 4 µs.
+    """
+    try:
+        descriptor = os.open(f"{PROCESSES}/loadavg", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return int(os.read(descriptor, 256).rsplit(None, 1)[-1])
+    finally:
+        os.close(descriptor)
+
+
+def started_between(ids: Iterable[int], first: int, last: int) -> list[int]:
+    """Those of `ids` that were given out after `first` up to `last`; ids are given out in a circle."""
+    if first <= last:
+        return [each for each in ids if first < each <= last]
+    return [each for each in ids if each > first or each <= last]
+
+
+def running() -> list[int]:
+    """The ids of all processes that this one may see."""
+    try:
+        return [int(name) for name in os.listdir(PROCESSES) if name.isdigit()]  # noqa: PTH208  # Path costs 10x
+    except OSError:
+        return []
+
+
+def look(ids: Iterable[int], mark: bytes) -> tuple[list[int], list[int]]:
+    """Those of `ids` that carry the mark, and those whose environment is empty (some are just being executed).
+
+    Zombies carry nothing, and what may not be looked into is not ours.
+    """
+    marked: list[int] = []
+    bare: list[int] = []
+    for each in ids:
+        environment = _environment(each)
+        if mark in environment:
+            marked.append(each)
+        elif environment == BARE:
+            bare.append(each)
+    return marked, bare
+
+
+async def find(mark: bytes, ids: Sequence[int]) -> tuple[list[int], list[int]]:
+    """`look`, in slices, so that a machine with many processes does not stall the event loop."""
+    marked, bare = look(ids[:SLICE], mark)
+    for start in range(SLICE, len(ids), SLICE):
+        await asyncio.sleep(0)
+        more_marked, more_bare = look(ids[start : start + SLICE], mark)
+        marked += more_marked
+        bare += more_bare
+    return marked, bare
+
+
+def end(process: int, mark: bytes) -> bool:
+    """Kill the process if it carries the mark still; never one that got its id meanwhile."""
+    handle = _handle(process)
+    try:
+        if mark not in _environment(process):
+            return False
+        if handle is None:
+            os.kill(process, signal.SIGKILL)
+        else:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return False
+    finally:
+        if handle is not None:
+            os.close(handle)
+    return True
+
+
+async def sweep(mark: bytes, *, since: int | None, until: float) -> frozenset[int]:
+    """Kill whatever carries the mark, and what it starts meanwhile, until nothing does; the ids of what was found.
+
+    `since` is the id of a process that was started before all of them, a moment ago (None: look at all processes);
+    `until` the time of the event loop at which to give up.
+    """
+    loop = asyncio.get_running_loop()
+    ended: set[int] = set()
+    pause = FIRST_PAUSE
+    settled = False
+    while True:
+        marked, bare = await find(mark, candidates(since))
+        if (not marked and (settled or not bare)) or loop.time() >= until:
+            return frozenset(ended)
+        ended.update(process for process in marked if end(process, mark))
+        settled = not marked
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def candidates(since: int | None) -> list[int]:
+    """The processes that may descend from `since`, or all."""
+    last = last_started()
+    if since is None or last is None:
+        return running()
+    return started_between(running(), since, last)
+
+
+def _environment(process: int) -> bytes:
+    """The environment between two NULs; empty where nobody may look, `BARE` where there is none (yet)."""
+    try:
+        descriptor = os.open(f"{PROCESSES}/{process}/environ", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        environment = b"\0"
+        while chunk := os.read(descriptor, READ):
+            environment += chunk
+            if len(chunk) < READ:
+                break
+        return environment
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def _handle(process: int) -> int | None:
+    # Without pidfd (another system, no free descriptor) the check of the mark right before the kill must do.
+    with contextlib.suppress(OSError, AttributeError):
+        return os.pidfd_open(process)
+    return None

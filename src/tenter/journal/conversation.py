@@ -1,0 +1,104 @@
+"""How a conversation is journaled without writing it again at every step (D§10). Pure.
+
+A conversation has a *rolling digest*: that of its messages before the last, and the last message's digest, digested
+together. A request is recorded as a `Continuation`: the rolling digest of what it continues, the messages added, and
+the rolling digest it comes to. Messages are `Document`s, so the journal stores each of them once. It knows nothing of
+what a message is.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import starmap
+from operator import is_
+from typing import Final
+
+import msgspec
+
+from tenter.wire.canonical import Document, Reference, digest
+
+START: Final = digest(["tenter conversation", 1])
+"""The rolling digest of a conversation without messages."""
+
+
+class Continuation(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of a conversation as it is journaled."""
+
+    base: str
+    """The rolling digest of the messages that it continues."""
+    added: tuple[object, ...]
+    """The messages after these: `Document`s when written, mappings when read."""
+    head: str
+    """The rolling digest of all of them."""
+
+    def content(self) -> dict[str, object]:
+        """The form in which it enters an entry; `msgspec.convert` brings it back."""
+        return {"base": self.base, "added": list(self.added), "head": self.head}
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """The messages that were journaled last, with what was computed of them, so that a step costs what it adds."""
+
+    messages: tuple[object, ...] = ()
+    documents: tuple[Document, ...] = ()
+    digests: tuple[str, ...] = (START,)
+    """The rolling digests: of no message, of the first, of the first two, and so on."""
+
+    @property
+    def head(self) -> str:
+        """The rolling digest of all messages."""
+        return self.digests[-1]
+
+
+def delta(previous: Conversation, messages: Sequence[object]) -> tuple[Continuation, Conversation]:
+    """How `messages` continue `previous`, and the conversation that they are.
+
+    Where a hook changed the history, or it was compacted, they continue the longest beginning that both have in common.
+    Messages are compared by identity, then by digest (`True == 1` in Python, and not in a journal). Raises
+    `CanonicalError` for a message without canonical form.
+    """
+    shared = min(len(previous.messages), len(messages))
+    if all(map(is_, previous.messages[:shared], messages)):
+        known, documents = shared, previous.documents[:shared]
+    else:
+        documents = _documents(previous, messages)
+        known = _common(previous.documents, documents)
+    documents += tuple(map(Document, messages[len(documents) :]))
+    digests = list(previous.digests[: known + 1])
+    for document in documents[known:]:
+        digests.append(digest([digests[-1], document.digest]))
+    continuation = Continuation(base=digests[known], added=documents[known:], head=digests[-1])
+    return continuation, Conversation(tuple(messages), documents, tuple(digests))
+
+
+def rebuild(continuations: Iterable[Continuation], head: str) -> tuple[object, ...]:
+    """The messages of the conversation with the rolling digest `head`.
+
+    `continuations` are those of its stream, in any order. Raises `LookupError` when one is missing or was changed.
+    """
+    last: dict[str, tuple[str, object]] = {}
+    for step in continuations:
+        base = step.base
+        for message in step.added:
+            following = digest([base, _digest(message)])
+            last[following] = (base, message)
+            base = following
+    messages: list[object] = []
+    while head != START:
+        if head not in last:
+            raise LookupError(f"no journaled request comes to the conversation {head!r}; the journal is incomplete")
+        head, message = last[head]
+        messages.append(message)
+    return tuple(reversed(messages))
+
+
+def _digest(message: object) -> str:
+    return message.digest if isinstance(message, Document | Reference) else digest(message)
+
+
+def _documents(previous: Conversation, messages: Sequence[object]) -> tuple[Document, ...]:
+    known = {id(message): document for message, document in zip(previous.messages, previous.documents, strict=True)}
+    return tuple([known.get(id(message)) or Document(message) for message in messages])
+
+
+def _common(before: Sequence[Document], after: Sequence[Document]) -> int:
+    same = list(starmap(Document.__eq__, zip(before, after, strict=False)))
+    return same.index(False) if False in same else len(same)

@@ -1,0 +1,101 @@
+"""What is recorded, and the chain that holds it together (D§10). Pure: no clock, no storage.
+
+An entry is its kind, version, time and content. Sequence and hash stand beside it (`Recorded`), and the hash covers the
+digest of the content instead of the content, so that content can be erased later and the chain still holds:
+
+    hash = SHA-256 of the canonical form of [previous hash, sequence, kind, version, time, digest of the content]
+
+where the first entry's previous hash is the `genesis` of its stream, so that no entry can be moved to another stream.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from tenter.journal.stream import Stream
+from tenter.wire.canonical import digest
+
+OperationKind = Literal["started", "acting", "acted", "finished"]
+"""What the local engine writes of a live pass (D§11)."""
+ConversationKind = Literal["user_message", "assistant_message", "tool_result", "usage", "turn", "reset"]
+"""From which a session is rebuilt (seed 002)."""
+RunKind = Literal["run", "status", "result"]
+"""A run begins (`task`: its name), changes its `status`, ends with a `status`: what a listing shows."""
+HookRunKind = Literal["hook_started", "hook_ended"]
+"""A hook run outside the process, before and after (D§10)."""
+EntryKind = OperationKind | ConversationKind | RunKind | HookRunKind | Literal["approval_requested", "note"]
+"""Every kind that this version writes. A kind that it does not know is kept when it is read."""
+
+VERSION: Final = 1
+"""The version of the entries that are written now."""
+
+
+def microseconds(seconds: float) -> int:
+    """The time of an entry, from a clock's seconds since 1970 UTC."""
+    return round(seconds * 1_000_000)
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened.
+
+    `content` is anything that `tenter.wire.canonical` takes; a `Document` within it is kept apart and stored once. What
+    is read back holds lists where tuples were and mappings where structs were.
+    """
+
+    kind: EntryKind | str
+    time: int
+    """Microseconds since 1970 UTC, by the clock of whoever writes it."""
+    content: Mapping[str, object]
+    version: int = VERSION
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The end of a stream: the last entry's sequence (0 when there is none) and hash."""
+
+    sequence: int
+    hash: str
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry as it was read, with what stands beside it."""
+
+    stream: Stream
+    sequence: int
+    """From 1, without gaps, within the stream."""
+    hash: str
+    digest: str
+    """`sha256:…` of the canonical form of the content, also when the content was erased."""
+    entry: Entry
+    erased: bool = False
+    """The content was erased; `entry.content` is empty."""
+
+    @property
+    def head(self) -> Head:
+        return Head(self.sequence, self.hash)
+
+
+def genesis(stream: Stream) -> Head:
+    """The head of an empty stream."""
+    return Head(0, digest(["tenter journal", 1, stream.kind, stream.id]))
+
+
+def link(previous: Head, entry: Entry, content_digest: str) -> Head:
+    """The head after `entry`, whose content has `content_digest`."""
+    sequence = previous.sequence + 1
+    return Head(sequence, digest([previous.hash, sequence, entry.kind, entry.version, entry.time, content_digest]))
+
+
+def verify(records: Iterable[Recorded], after: Head | None = None) -> int | None:
+    """The sequence at which a stream's records first do not hold, or None when they all do.
+
+    A record holds when it follows the one before (`after`, or the start of its stream) without a gap, its hash is that
+    of the chain, and its content, unless erased, has its digest. That the end was cut off only a head kept elsewhere
+    shows.
+    """
+    for record in records:
+        head = link(after or genesis(record.stream), record.entry, record.digest)
+        if record.head != head or not (record.erased or digest(record.entry.content) == record.digest):
+            return head.sequence
+        after = head
+    return None

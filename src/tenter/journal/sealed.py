@@ -1,0 +1,88 @@
+"""From entries to what a store keeps, and back. Pure, and the same for every store."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast
+
+import msgspec
+
+from tenter.journal.entry import Entry, Head, Recorded, link
+from tenter.journal.store import JournalError
+from tenter.journal.stream import Stream
+from tenter.wire.canonical import CanonicalError, Document, restore
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """An entry and the canonical form of its content: what can be made without knowing the head."""
+
+    entry: Entry
+    content: Document
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """An entry as it is kept: numbered, chained, with the canonical form of its content (None when erased)."""
+
+    sequence: int
+    kind: str
+    version: int
+    time: int
+    digest: str
+    hash: str
+    data: bytes | None
+
+
+def prepare(entries: Sequence[Entry], *, at_most: int | None = None) -> tuple[Prepared, ...]:
+    """The entries with their contents in canonical form.
+
+    Raises `JournalError` (`content`) for content that has no canonical form, and `OversizeError` for an entry with more
+    than `at_most` characters.
+    """
+    try:
+        return tuple([Prepared(entry, Document(entry.content, at_most=at_most)) for entry in entries])
+    except CanonicalError as error:
+        kinds = ", ".join(repr(entry.kind) for entry in entries)
+        raise JournalError("content", f"entry {kinds} cannot be journaled, {error}") from error
+
+
+def seal(head: Head, prepared: Iterable[Prepared]) -> tuple[Sealed, ...]:
+    """The entries numbered and chained onto `head`."""
+    sealed: list[Sealed] = []
+    for item in prepared:
+        entry, content = item.entry, item.content
+        head = link(head, entry, content.digest)
+        sealed.append(
+            Sealed(head.sequence, entry.kind, entry.version, entry.time, content.digest, head.hash, content.data)
+        )
+    return tuple(sealed)
+
+
+def kept(prepared: Iterable[Prepared]) -> Mapping[str, bytes]:
+    """What the entries name and do not hold, by digest."""
+    found: dict[str, bytes] = {}
+    for item in prepared:
+        found |= item.content.kept
+    return found
+
+
+def leave(_digest: str) -> bytes | None:
+    """Fetches nothing: what was kept apart stays a `Reference`."""
+    return None
+
+
+def unseal(stream: Stream, sealed: Sealed, fetch: Callable[[str], bytes | None]) -> Recorded:
+    """The entry as it is read. `fetch` gives what was kept apart, or None to leave a `Reference` in its place.
+
+    Raises `CanonicalError` when what is kept is no canonical form of a mapping.
+    """
+    content: object = {} if sealed.data is None else restore(sealed.data, fetch)
+    if not isinstance(content, dict):
+        raise CanonicalError(f"the content of entry {sealed.sequence} of {stream} is no mapping")
+    return Recorded(
+        stream=stream,
+        sequence=sealed.sequence,
+        hash=sealed.hash,
+        digest=sealed.digest,
+        entry=Entry(
+            kind=sealed.kind, time=sealed.time, content=cast(dict[str, object], content), version=sealed.version
+        ),
+        erased=sealed.data is None,
+    )

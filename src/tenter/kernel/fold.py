@@ -1,0 +1,130 @@
+"""How the answers of a chain combine into one (D§6). Pure: values in, values out.
+
+`FOLD` is the table; the documentation prints it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from tenter.kernel.chain import Link
+from tenter.kernel.ending import Requirement
+from tenter.kernel.event import Event
+from tenter.kernel.hook import BANDS, Band
+from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
+from tenter.kernel.point import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the fold table. Of several answers the one with the highest `rank` is the chain's."""
+
+    ends: bool
+    rank: int
+    means: str
+
+
+FOLD: Mapping[type[Outcome], Row] = {
+    Allow: Row(False, 0, "waives Suspends of its own and inner bands, but a baseline's; the rest of the chain runs"),
+    Suspend: Row(False, 1, "a requirement: the rest of the chain runs, all requirements become one request"),
+    Retry: Row(True, 2, "ends the chain; the model is asked again"),
+    Escalate: Row(False, 3, "the rest of the chain runs; beats Suspend and Retry"),
+    Block: Row(True, 4, "ends the chain; beats all that was answered before"),
+    Fail: Row(True, 5, "a hook failed under `on_error: fail`; ends the chain, and the operation fails"),
+    Result: Row(True, 6, "at `in` only: the first result is the work's, nothing after it runs"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one hook of a chain answered, replacements apart. `failed`: its failure policy speaks, not the hook."""
+
+    hook: str
+    band: Band
+    outcome: Outcome
+    failed: bool = False
+
+
+class Grant(Protocol):
+    """A person's approval, as far as the fold looks into it."""
+
+    @property
+    def hooks(self) -> tuple[str, ...]: ...
+
+    @property
+    def digest(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A chain half way: the event as it stands, each version with the position of the link that made it, the answers."""
+
+    phase: Phase
+    original: Event
+    event: Event
+    versions: tuple[tuple[int, Event], ...] = ()
+    answers: tuple[Answer, ...] = ()
+    ended: bool = False
+
+    def take(self, link: Link, outcome: Outcome, *, failed: bool = False) -> "Fold":
+        """The fold after `link` answered `outcome`. At `in` everything ends the chain: what is next in it may act."""
+        answer = Answer(link.name, link.hook.band, outcome, failed)
+        return replace(
+            self,
+            answers=(*(a for a in self.answers if a.hook != answer.hook or a.outcome != answer.outcome), answer),
+            ended=self.ended or FOLD[type(outcome)].ends or self.phase == "in",
+        )
+
+    def rewrite(self, position: int, event: Event) -> "Fold":
+        """The fold after the link at `position` replaced the event."""
+        return replace(self, event=event, versions=(*self.versions, (position, event)))
+
+    def let_through(self, position: int) -> Event:
+        """The event that the link at `position` let through, its own replacement included."""
+        return next((event for at, event in reversed(self.versions) if at <= position), self.original)
+
+    def combined(self, grant: Grant | None, digest: Callable[[Event], str]) -> "Combined":
+        """The chain's one answer. `digest` names the event that it leaves with, to hold against `grant`."""
+        standing = [a for a in self.answers if not isinstance(a.outcome, Allow) and not _waived(a, self.answers)]
+        if grant is not None and any(isinstance(a.outcome, Suspend) for a in standing):
+            fits = digest(self.event) == grant.digest
+            standing = [a for a in standing if not (isinstance(a.outcome, Suspend) and fits and a.hook in grant.hooks)]
+        if not standing:
+            allow = next((a for a in self.answers if isinstance(a.outcome, Allow)), None)
+            return Combined(allow)
+        return Combined(max(standing, key=_rank), _requirements(standing))
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """The chain's one answer, None where nobody answered, and what its Suspends require."""
+
+    answer: Answer | None = None
+    requirements: tuple[Requirement, ...] = ()
+
+
+def _rank(answer: Answer) -> int:
+    return FOLD[type(answer.outcome)].rank
+
+
+def _waived(answer: Answer, answers: tuple[Answer, ...]) -> bool:
+    """Whether an Allow of the same or an outer band waives this Suspend. A baseline's is never waived."""
+    if not isinstance(answer.outcome, Suspend) or answer.band == "baseline":
+        return False
+    mine = BANDS.index(answer.band)
+    return any(isinstance(other.outcome, Allow) and BANDS.index(other.band) <= mine for other in answers)
+
+
+def _requirements(standing: list[Answer]) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(
+            hook=answer.hook,
+            reason=asked.reason,
+            code=asked.code,
+            editable=asked.editable,
+            expires_in=asked.expires_in,
+            on_timeout=asked.on_timeout,
+        )
+        for answer in standing
+        if isinstance(asked := answer.outcome, Suspend)
+    )

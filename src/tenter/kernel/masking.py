@@ -1,0 +1,295 @@
+"""Masks told values and published keys in one text (D§3.4).
+
+It looks through UTF-8 bytes with RE2, which is linear in hostile text and lets go of the interpreter lock. It knows no
+containers (the redaction walker does) and no key of its own: values, key patterns and fuzzy pairs are given to it.
+"""
+
+import base64
+import importlib
+import json
+import urllib.parse
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Protocol, cast
+
+import msgspec
+
+MASK: Final = "[redacted]"
+"""What stands where a secret stood."""
+
+_MASK_BYTES: Final = MASK.encode()
+_SHORTEST: Final = 4  # a told value with fewer characters would mask ordinary text
+_CODED_FROM: Final = 8  # shorter values are looked for as written only: their coded forms are too common
+_BATCH: Final = 32  # rules in one automaton: more would make its states outgrow RE2's memory
+_ROUNDS: Final = 4  # a mask can complete another value with its neighbours, hardly ever twice
+_EDGE: Final = 8192  # bytes at a cut within which the rest of a key is looked for
+
+_BEFORE_KEY: Final = r"(?:\A|[^A-Za-z0-9]|%[0-9A-Fa-f]{2}|\\[abfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)"
+_AFTER_KEY: Final = r"(?:[^A-Za-z0-9]|\z)"
+_BASE64: Final = b"[A-Za-z0-9+/_-]"
+
+
+class KeyPattern(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of key that nobody mistakes for something else: a published prefix and an exact body. All are RE2."""
+
+    name: str
+    """A slug, for listings and tests."""
+    prefix: str
+    """How it begins; what a key that was cut off still shows."""
+    body: str
+    """The rest. Letters and digits next to the key mean that the text is no key."""
+    chars: str = "A-Za-z0-9"
+    """The characters of a body, as the inside of a class: so far goes a key that was cut off."""
+    embedded: bool = False
+    """Found within a longer word, too."""
+
+
+class FuzzyPair(msgspec.Struct, frozen=True, kw_only=True):
+    """A name and the value beside it, which may or may not be a secret. Both are RE2 and ignore no case by themselves."""
+
+    name: str
+    """A slug, for listings and tests."""
+    text: str
+    """A pair inside a text, with exactly one group: what is masked."""
+    key: str = ""
+    """A whole key of a mapping or field of a struct, the text under which is masked; empty: none."""
+
+
+class _Match(Protocol):
+    def span(self, group: int = 0) -> tuple[int, int]: ...
+
+
+class _Automaton(Protocol):
+    groups: int
+
+    def search(self, text: bytes, pos: int | None = None) -> _Match | None: ...
+
+
+class TextMask:
+    """One set of rules over text: masks what any of them finds, overlaps together."""
+
+    def __init__(
+        self, values: Iterable[str | bytes] = (), *, patterns: Iterable[KeyPattern] = (), fuzzy: Iterable[FuzzyPair] = ()
+    ) -> None:
+        """Raises ValueError for a rule that RE2 refuses, naming it; a value is named by its position alone."""
+        self._values = tuple(value for value in map(_as_text, values) if not is_ignored(value))
+        self._patterns = tuple(patterns)
+        rules = [
+            *((f"secret {n}", _value_rule(value)) for n, value in enumerate(self._values)),
+            *((f"key pattern {p.name!r}", _key_rule(p, p.body, _AFTER_KEY)) for p in self._patterns),
+            *((f"fuzzy pair {p.name!r}", p.text.encode()) for p in fuzzy),
+        ]
+        self._rules = [_compiled(name, regex) for name, regex in rules]
+        self._checks = [
+            _compiled("rules together", b"|".join(b"(?:%b)" % regex for _, regex in rules[at : at + _BATCH]), check=True)
+            for at in range(0, len(rules), _BATCH)
+        ]
+        self._cut = [_compiled(p.name, _key_rule(p, f"[{p.chars}]{{4,}}", r"\z")) for p in self._patterns]
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
+
+    def touches(self, data: bytes) -> bool:
+        """Whether a rule finds something, maybe only what is masked already. False is certain."""
+        return any(check.search(data) is not None for check in self._checks)
+
+    def mask(self, text: str) -> str:
+        """`text` with everything masked; the same object when there was nothing. Lone surrogates pass."""
+        data = text.encode("utf-8", "surrogatepass")
+        masked = self._masked(data, whole_chars=True)
+        return text if masked is data else masked.decode("utf-8", "surrogatepass")
+
+    def mask_bytes(self, data: bytes) -> bytes:
+        """As `mask`."""
+        return self._masked(data, whole_chars=False)
+
+    def mask_cut(self, text: str, *, start: bool = False, end: bool = True) -> str:
+        """As `mask`, for a text that was cut at its start or end: half a told value or key there is masked, too.
+
+        Half a value counts from 4 characters on, half a key from its prefix and 4 characters on (at the end only:
+        without its prefix nobody can tell).
+        """
+        masked = self.mask(text)
+        data = masked.encode("utf-8", "surrogatepass")
+        spellings = [spelling for value in self._values for spelling in _spellings(value)]
+        if end and (kept := min(self._tail_of_cut(data), *(_shown_at_end(data, s) for s in spellings), len(data))) < len(
+            data
+        ):
+            data = data[:kept] + _MASK_BYTES
+        if start and (shown := max((_shown_at_start(data, s) for s in spellings), default=0)):
+            data = _MASK_BYTES + data[shown:]
+        return data.decode("utf-8", "surrogatepass")
+
+    def _tail_of_cut(self, data: bytes) -> int:
+        offset = max(0, len(data) - _EDGE)
+        found = [match.span(1)[0] for cut in self._cut if (match := cut.search(data[offset:]))]
+        return offset + min(found, default=len(data) - offset)
+
+    def _masked(self, data: bytes, *, whole_chars: bool) -> bytes:
+        for _ in range(_ROUNDS):
+            if not self.touches(data):
+                return data
+            spans = _merged(span for rule in self._rules for span in _spans(rule, data))
+            masked = b"".join(_pieces(data, spans, whole_chars=whole_chars))
+            if masked == data:
+                return data
+            data = masked
+        return data
+
+
+def is_ignored(value: str | bytes) -> bool:
+    """Whether a told value is not looked for: under 4 characters, only spaces, or a part of the mask itself."""
+    text = _as_text(value)
+    blank, mask = (not text.strip(), MASK) if isinstance(text, str) else (not text.strip(), _MASK_BYTES)
+    return blank or len(text) < _SHORTEST or text in cast(str, mask)
+
+
+def _spans(rule: _Automaton, data: bytes) -> Iterator[tuple[int, int]]:
+    at = 0
+    while match := rule.search(data, at):
+        start, end = match.span(1)
+        if start < end:
+            yield start, end
+        at = max(end, at + 1)
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _pieces(data: bytes, spans: Sequence[tuple[int, int]], *, whole_chars: bool) -> Iterator[bytes]:
+    at = 0
+    for start, end in spans:
+        if whole_chars:  # a told value of odd bytes can begin inside a character
+            while start > at and data[start] & 0xC0 == 0x80:
+                start -= 1
+            while end < len(data) and data[end] & 0xC0 == 0x80:
+                end += 1
+        yield data[at:start]
+        yield _MASK_BYTES
+        at = end
+    yield data[at:]
+
+
+def _compiled(name: str, regex: bytes, *, check: bool = False) -> _Automaton:
+    re2 = importlib.import_module("re2")  # 8 ms, and untyped: only where there is something to look for
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.log_errors = False  # RE2 would print the regex, which is the secret
+    options.max_mem = 64 << 20
+    options.never_capture = check
+    try:
+        automaton = cast(_Automaton, re2.compile(regex, options))
+    except re2.error as error:
+        reason = "it is too long" if name.startswith("secret") else str(error)
+        raise ValueError(f"{name} cannot be looked for: {reason}") from None
+    if not check and automaton.groups != 1:
+        raise ValueError(f"{name} has {automaton.groups} groups; it needs exactly one, around what is masked")
+    return automaton
+
+
+def _key_rule(pattern: KeyPattern, body: str, after: str) -> bytes:
+    before = "" if pattern.embedded else _BEFORE_KEY
+    return f"{before}((?:{pattern.prefix})(?:{body})){after}".encode()
+
+
+def _as_text(value: str | bytes) -> str | bytes:
+    try:
+        return value if isinstance(value, str) else value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _as_bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
+
+
+def _value_rule(value: str | bytes) -> bytes:
+    raw = _as_bytes(value)
+    if len(value) < _CODED_FROM:
+        return b"(%b)" % _literal(raw)
+    units = value if isinstance(value, str) else [bytes([byte]) for byte in value]
+    written = b"".join(_any_spelling(unit) for unit in units)
+    return b"(%b|%b|%b)" % (written, _hex(raw.hex()), b"|".join(_base64_rules(raw)))
+
+
+def _any_spelling(unit: str | bytes) -> bytes:
+    r"""One character, as written, URL-coded (once or more often) or escaped (`\n`, `\u00e9`, `\xe9`), at any depth."""
+    raw = _as_bytes(unit)
+    ways = [_literal(raw), b"".join(b"%%(?:25)*%b" % _hex(f"{byte:02x}") for byte in raw)]
+    if unit == " ":
+        ways.append(rb"\+")
+    if isinstance(unit, str):
+        utf16 = unit.encode("utf-16-be", "surrogatepass").hex()
+        ways.append(b"".join(rb"\\+u" + _hex(utf16[at : at + 4]) for at in range(0, len(utf16), 4)))
+    if len(unit) == 1 and ord(unit) < 256:
+        ways.append(rb"\\+x" + _hex(f"{ord(unit):02x}"))
+    if (short := _SHORT_ESCAPES.get(raw)) is not None:
+        ways.append(short)
+    return b"(?:%b)" % b"|".join(ways)
+
+
+_SHORT_ESCAPES: Final = {
+    **{bytes([ord(char)]): rb"\\+" + letter for char, letter in zip("\b\f\n\r\t", (b"b", b"f", b"n", b"r", b"t"), strict=True)},
+    **{char: rb"\\+" + char for char in (b'"', b"'", b"/")},
+    b"\\": rb"\\+",
+}
+
+
+def _literal(data: bytes) -> bytes:
+    return b"".join(bytes([byte]) if chr(byte).isalnum() and byte < 128 else b"\\x%02x" % byte for byte in data)
+
+
+def _hex(digits: str) -> bytes:
+    return "".join(d if d.isdigit() else f"[{d}{d.upper()}]" for d in digits).encode()
+
+
+def _base64_rules(raw: bytes) -> Iterator[bytes]:
+    """What base64 of any text that holds `raw` must hold, one for each alignment, wrapped lines included."""
+    special = {ord("+"): rb"(?:[+-]|%2[Bb]|\\+u002[Bb])", ord("/"): rb"(?:[/_]|\\+/|%2[Ff]|\\+u002[Ff])"}
+    for core, alone in _base64_cores(raw):
+        chars = rb"(?:\\+[rn]|[\r\n])*".join(special.get(char, bytes([char])) for char in core)
+        before = b"" if alone else _BASE64 + b"?"
+        yield before + chars + _BASE64 + b"?(?:=|%3[Dd]){0,2}"
+
+
+def _base64_cores(raw: bytes) -> Iterator[tuple[bytes, bool]]:
+    for shift in range(3):
+        coded = base64.b64encode(bytes(shift) + raw)
+        yield coded[-(-8 * shift // 6) : 8 * (shift + len(raw)) // 6], shift == 0
+
+
+def _spellings(value: str | bytes) -> Iterator[bytes]:
+    """The usual forms of a told value as literals, for what a cut left of them."""
+    raw = _as_bytes(value)
+    yield raw
+    if len(value) < _CODED_FROM:
+        return
+    yield from (raw.hex().encode(), raw.hex().upper().encode())
+    yield from (urllib.parse.quote(raw, safe=safe).encode() for safe in ("", "/"))
+    yield urllib.parse.quote_plus(raw).encode()
+    if isinstance(value, str):
+        yield from (_as_bytes(json.dumps(value, ensure_ascii=ascii)[1:-1]) for ascii in (True, False))
+    for core, _ in _base64_cores(raw):
+        yield from (core, core.translate(bytes.maketrans(b"+/", b"-_")))
+
+
+def _shown_at_end(data: bytes, spelling: bytes) -> int:
+    """Where the longest beginning of `spelling` starts with which `data` ends; its length when there is none."""
+    for length in range(min(len(spelling) - 1, len(data)), _SHORTEST - 1, -1):
+        if data.endswith(spelling[:length]):
+            return len(data) - length
+    return len(data)
+
+
+def _shown_at_start(data: bytes, spelling: bytes) -> int:
+    """How much of `data` is the longest ending of `spelling` with which it begins."""
+    for length in range(min(len(spelling) - 1, len(data)), _SHORTEST - 1, -1):
+        if data.startswith(spelling[-length:]):
+            return length
+    return 0
