@@ -12,7 +12,7 @@ import msgspec
 
 from tenter.config import document
 from tenter.config.document import Broken, Entry, Listing, Node, Scalar
-from tenter.config.problem import KeyPath, Position, Problem, did_you_mean, nearest, quoted
+from tenter.config.problem import KeyPath, Position, Problem, nearest, quoted
 from tenter.config.schema import (
     Choice,
     Clash,
@@ -24,11 +24,12 @@ from tenter.config.schema import (
     Refused,
     Schema,
     Seconds,
+    Slug,
     Table,
     Text,
     Whole,
 )
-from tenter.kernel.frozen import FrozenDict
+from tenter.kernel import FrozenDict, is_slug
 
 MOST_GUESSES = 100
 """Looking for the nearest name is dear; who has more mistakes than this in one file gets no more guesses."""
@@ -76,6 +77,7 @@ class _Checker:
         self.positions: dict[KeyPath, Position] = {}
         self._defined: dict[str, set[str]] = {}
         self._references: list[_Reference] = []
+        self._guesses = 0
 
     def read(self, schema: Schema, spot: _Spot) -> object:
         """The value at `spot`; None, with a problem reported, where it is not what `schema` says."""
@@ -92,7 +94,7 @@ class _Checker:
             case Either():
                 value = self._either(schema, spot)
             case Refused():
-                value = self._report(spot, schema.message, schema.hint)
+                value = self._report(spot, f"{quoted(str(spot.path[-1]))} {schema.message}", schema.hint)
             case _:
                 value = self._single(schema, spot)
         return value
@@ -106,23 +108,27 @@ class _Checker:
                 message = f"expected the name of a {one.kind}, got {quoted(one.name)}"
                 self._report(one.spot, message, self._guess(one.name, names) or listed)
 
-    def _single(self, schema: Text | Whole | Seconds | Flag | Choice, spot: _Spot) -> object:
+    def _single(self, schema: Text | Slug | Whole | Seconds | Flag | Choice, spot: _Spot) -> object:
         node = spot.node
         if not isinstance(node, Scalar):
             return self._expected(schema.what, spot)
         match schema:
             case Text():
                 value = self._text(schema, node, spot)
+            case Slug():
+                value = node.value if is_slug(node.value) else self._expected(schema.what, spot)
             case Flag():
                 value = self._flag(schema, node, spot)
             case Choice():
-                hint = self._guess(node.text, schema.words)
-                value = node.value if node.value in schema.words else self._expected(schema.what, spot, hint)
+                value = node.value if node.value in schema.words else self._choice(schema, node, spot)
             case Whole() | Seconds():
                 value = self._number(schema, node, spot)
             case _:
                 assert_never(schema)
         return value
+
+    def _choice(self, schema: Choice, node: Scalar, spot: _Spot) -> None:
+        self._expected(schema.what, spot, self._guess(node.text, schema.words))
 
     def _number(self, schema: Whole | Seconds, node: Scalar, spot: _Spot) -> object:
         number = node.value
@@ -161,7 +167,7 @@ class _Checker:
             return self._expected(schema.what, spot, f"write a list: [{quoted(text)}]" if text else "")
         items = spot.node.items
         if len(items) < schema.least:
-            return self._expected(f"{schema.what} of at least {schema.least}", spot, got="an empty list")
+            return self._expected(schema.what, spot, got="an empty list")
         spots = [_Spot(item, (*spot.path, index), item.where) for index, item in enumerate(items)]
         values = tuple(self.read(schema.item, one) for one in spots)
         if schema.distinct:
@@ -179,16 +185,17 @@ class _Checker:
 
     def _map(self, schema: MapOf, spot: _Spot) -> object:
         if not isinstance(spot.node, document.Mapping):
-            return self._expected(schema.what, spot, _mapping_hint(spot.node))
+            return self._expected(schema.what, spot, _absent_hint(spot.node))
         if len(spot.node.entries) < schema.least:
-            return self._expected(f"{schema.what} with at least {schema.least} key", spot, got="an empty mapping")
+            return self._expected(schema.what, spot, got="an empty mapping")
         values: dict[str, object] = {}
         for entry in spot.node.entries:
-            self._text(schema.key, Scalar(text=entry.key, value=entry.key, where=entry.where), _key_spot(entry, spot))
+            key = Scalar(text=entry.key, value=entry.key, where=entry.where)
+            self._single(schema.key, _Spot(key, (*spot.path, entry.key), entry.where))
             if schema.defines:
                 self._defined.setdefault(schema.defines, set()).add(entry.key)
             values[entry.key] = self.read(schema.named.get(entry.key, schema.value), _entry_spot(entry, spot))
-        return FrozenDict(values)
+        return _frozen(values)
 
     def _either(self, schema: Either, spot: _Spot) -> object:
         if isinstance(spot.node, Listing):
@@ -201,28 +208,27 @@ class _Checker:
 
     def _table(self, schema: Table, spot: _Spot) -> object:
         if not isinstance(spot.node, document.Mapping):
-            return self._expected(schema.what, spot, _mapping_hint(spot.node))
+            may_be_empty = not (schema.required or schema.one_of)
+            return self._expected(schema.what, spot, _absent_hint(spot.node) if may_be_empty else "")
         usable = [key for key, inner in schema.keys.items() if not isinstance(inner, Refused)]
         present = {entry.key: entry for entry in spot.node.entries}
-        meant = {
-            nearest(key, usable) for key in present if key not in schema.keys and len(self.problems) < MOST_GUESSES
-        }
+        meant = {key: self._nearest(key, usable) for key in present if key not in schema.keys}
         values: dict[str, object] = {"where": spot.where} if schema.positioned else {}
         for key, entry in present.items():
             inner = schema.keys.get(key)
             if inner is None:
-                listed = f"the keys here are {', '.join(sorted(usable))}"
-                self._report(_key_spot(entry, spot), f"unknown key {quoted(key)}", self._guess(key, usable) or listed)
+                hint = _did_you_mean(meant[key]) or f"the keys here are {', '.join(sorted(usable))}"
+                self._report(_key_spot(entry, spot), f"unknown key {quoted(key)}", hint)
             elif isinstance(inner, Refused):
                 self.read(inner, _key_spot(entry, spot))
             else:
                 values[key] = self.read(inner, _entry_spot(entry, spot))
         # A key that is only misspelt is not missing as well.
-        there = {*present, *filter(None, meant)}
+        there = {*present, *filter(None, meant.values())}
         self._complete(schema, spot, there)
         for rule in schema.rules:
             self._keep(rule, spot, there=there, present=present, values=values)
-        return FrozenDict(values)
+        return _frozen(values)
 
     def _complete(self, schema: Table, spot: _Spot, there: Collection[str]) -> None:
         for key in schema.required:
@@ -261,7 +267,11 @@ class _Checker:
                 assert_never(rule)
 
     def _guess(self, word: str, names: Iterable[str]) -> str:
-        return did_you_mean(word, names) if len(self.problems) < MOST_GUESSES else ""
+        return _did_you_mean(self._nearest(word, names))
+
+    def _nearest(self, word: str, names: Iterable[str]) -> str | None:
+        self._guesses += 1
+        return nearest(word, names) if self._guesses <= MOST_GUESSES else None
 
     def _expected(self, what: str, spot: _Spot, hint: str = "", *, got: str = "", shown: bool = True) -> None:
         got = got or (_got(spot.node) if shown else "something else (not shown)")
@@ -269,6 +279,10 @@ class _Checker:
 
     def _report(self, spot: _Spot, message: str, hint: str) -> None:
         self.problems.append(Problem(where=spot.where, path=spot.path, message=message, hint=hint))
+
+
+def _frozen(values: Mapping[str, object]) -> FrozenDict[str, object]:
+    return FrozenDict(values)
 
 
 def _entry_spot(entry: Entry, parent: _Spot) -> _Spot:
@@ -296,10 +310,14 @@ def _got(node: Node) -> str:
             assert_never(node)
 
 
+def _did_you_mean(name: str | None) -> str:
+    return f"did you mean {name!r}?" if name else ""
+
+
 def _number_hint(node: Scalar) -> str:
     return "write a plain decimal number, without quotes" if isinstance(node.value, str) else ""
 
 
-def _mapping_hint(node: Node) -> str:
+def _absent_hint(node: Node) -> str:
     nothing = isinstance(node, Scalar) and node.value is None
     return "write {} for an empty one, or remove the key" if nothing else ""

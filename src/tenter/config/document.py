@@ -138,7 +138,7 @@ class _OpenMapping:
         return self.key.text if isinstance(self.key, Scalar) else "?"
 
     def add(self, node: Node) -> None:
-        if isinstance(self.key, Scalar) and self.key.text not in self.entries:
+        if isinstance(self.key, Scalar):
             self.entries[self.key.text] = Entry(key=self.key.text, node=node, where=self.key.where)
         self.key = None
 
@@ -173,7 +173,7 @@ class _Builder:
             case events.DocumentStartEvent():
                 self._document(event, where)
             case _:
-                """The ends of the document and of the stream say nothing."""
+                pass  # where the stream begins and where it and the document end says nothing
 
     def _document(self, event: events.DocumentStartEvent, where: Position) -> None:
         if event.version or event.tags:
@@ -191,9 +191,8 @@ class _Builder:
     def _begin(self, opened: _OpenList | _OpenMapping, event: events.CollectionStartEvent) -> None:
         self._refuse_marks(event, opened.where)
         if len(self._open) == DEEPEST:
-            raise _Stop(
-                self._problem(opened.where, f"more than {DEEPEST} levels inside each other", "flatten the file")
-            )
+            deep = f"more than {DEEPEST} levels inside each other"
+            raise _Stop(self._problem(opened.where, deep, "flatten the file"))
         self._open.append(opened)
 
     def _add(self, node: Node) -> None:
@@ -220,11 +219,8 @@ class _Builder:
             self._report(node.where, f"a key must be text, got {node.text or 'nothing'}", "put it in quotes")
         elif first := parent.entries.get(node.text):
             again = f"the key {quoted(node.text)} stands here again; it stands first at line {first.where.line}"
-            self.problems.append(
-                Problem(
-                    where=node.where, path=(*self._path()[:-1], node.text), message=again, hint="keep one of the two"
-                )
-            )
+            path = (*self._path()[:-1], node.text)
+            self.problems.append(Problem(where=node.where, path=path, message=again, hint="keep one of the two"))
         else:
             return node
         return Broken(node.where)
@@ -232,7 +228,7 @@ class _Builder:
     def _refuse_marks(self, event: events.ScalarEvent | events.CollectionStartEvent, where: Position) -> None:
         if event.anchor is not None:
             self._report(
-                where, "an anchor (&name) is not taken here", "remove it and write the value out where it is needed"
+                where, "an anchor (&name) is not taken here", "remove it and write the value out at each place"
             )
         if event.tag is not None:
             self._report(where, f"a tag ({quoted(event.tag)}) is not taken here", "remove it")

@@ -5,10 +5,9 @@ is neither unknown nor accepted and then ignored.
 """
 
 from collections.abc import Collection
-from typing import Final
+from typing import Final, get_args
 
 from tenter.config.schema import (
-    SLUG,
     Choice,
     Clash,
     Either,
@@ -19,17 +18,19 @@ from tenter.config.schema import (
     Refused,
     Schema,
     Seconds,
+    Slug,
     Table,
     Text,
     Whole,
 )
+from tenter.kernel import Mode, Policy
 
 LONGEST_DEADLINE: Final = 86_400
 LONGEST_GRACE: Final = 60
 LARGEST_OUTPUT: Final = 64 << 20
 
-_LATER: Final = Refused("this is not supported yet", "remove it")
-_NOT_IN_USER_FILE: Final = Refused("this does not belong in the user's file", "move it to the project's tenter.yaml")
+_LATER: Final = Refused("is not supported yet", "remove it")
+_NOT_IN_USER_FILE: Final = Refused("does not belong in the user's file", "move it to the project's tenter.yaml")
 
 _VERSION: Final = Whole(least=1, most=1)
 _PYTHON: Final = Text(
@@ -58,32 +59,31 @@ HOOK: Final = Table(
     rules=(
         Needs(("command", "script"), ("on_error",), "say what a failure does: warn, block, suspend or fail"),
         Needs(_PROCESS_ONLY, ("command", "script"), "it says how a process is run"),
-        Needs(("mutate",), ("verdict",), "metadata comes in a verdict document"),
         Clash("verdict", "observe", True, "an observer gives no answer"),
     ),
     keys={
-        "name": SLUG,
-        "command": ListOf(item=Text(pattern=r"(?s:.*)"), what="the program and its arguments as a list", least=1),
+        "name": Slug(),
+        "command": ListOf(item=Text(pattern=r"(?s:.*)"), what="a program and its arguments as a list", least=1),
         "script": Text(what="a script for /bin/sh as text"),
         "python": _PYTHON,
         "url": _LATER,
         "mcp": _LATER,
         "match": MapOf(
-            key=SLUG,
-            what="a mapping from fields of the event to patterns",
+            key=Text(what="the name of a field"),
+            what="a mapping of at least one field of the event to a pattern",
             least=1,
             value=Either(
                 what="a name with '*', a list of these or {re: …}",
                 single=_NAME_PATTERN,
-                items=ListOf(item=_NAME_PATTERN, least=1),
+                items=ListOf(item=_NAME_PATTERN, what="a list of at least one name", least=1),
                 mapping=Table(keys={"re": Text(what="an expression for RE2 as text")}, required=("re",)),
             ),
         ),
         "when": _LATER,
         "observe": Flag(),
-        "mode": Choice(words=("shadow",)),
+        "mode": Choice(words=get_args(Mode)),
         "priority": Whole(least=0, most=999),
-        "on_error": Choice(words=("warn", "block", "suspend", "fail")),
+        "on_error": Choice(words=get_args(Policy)),
         "timeout_seconds": Seconds(most=LONGEST_DEADLINE),
         "grace_seconds": Seconds(most=LONGEST_GRACE),
         "max_output_bytes": Whole(least=1, most=LARGEST_OUTPUT),
@@ -96,9 +96,7 @@ HOOK: Final = Table(
         "pass_env": ListOf(item=_HOOK_VARIABLE, what="a list of environment variables", distinct=True),
         "verdict": Choice(words=("json",)),
         "mutate": Table(
-            keys={
-                "enabled": Flag(true_is_refused="nothing carries a hook's metadata on yet; this is not supported yet")
-            },
+            keys={"enabled": Flag(true_is_refused="true is not supported yet: nothing carries a hook's metadata on")},
             required=("enabled",),
         ),
         "suspend_mode": _LATER,
@@ -125,7 +123,7 @@ _HOOKS: Final = Table(
 )
 
 _MODELS: Final = MapOf(
-    key=SLUG,
+    key=Slug(),
     defines="model",
     what="a mapping from names to models",
     value=Table(
@@ -135,7 +133,7 @@ _MODELS: Final = MapOf(
 )
 
 _TASKS: Final = MapOf(
-    key=SLUG,
+    key=Slug(),
     defines="task",
     what="a mapping from names to tasks",
     value=Table(
@@ -189,8 +187,8 @@ def _tools(builtin: Collection[str]) -> MapOf:
         "sandbox": _LATER,
         "mcp": _LATER,
     }
-    taken = Refused("a tool of this name is built in", "choose another name for yours")
+    taken = Refused("cannot be given: a tool of this name is built in", "choose another name for yours")
     shipped = Table(keys={**settings, "python": taken})
     own = Table(keys={**settings, "python": _PYTHON}, required=("python",), not_for=tuple(sorted(builtin)))
     what = "a mapping from names to tools"
-    return MapOf(key=SLUG, defines="tool", what=what, value=own, named={name: shipped for name in builtin})
+    return MapOf(key=Slug(), defines="tool", what=what, value=own, named=dict.fromkeys(builtin, shipped))

@@ -1,9 +1,8 @@
 """Reads a configuration file into a `Spec`, or says everything that is wrong with it (D§12).
 
-The only file of this layer's first half that touches the disk. Runs nothing and imports nothing that a file names.
+Reads that one file and touches nothing else; runs nothing and imports nothing that the file names.
 """
 
-import os
 import stat
 from collections.abc import Collection
 from pathlib import Path
@@ -16,7 +15,7 @@ from tenter.config.document import LARGEST, parse
 from tenter.config.keys import project_keys, user_keys
 from tenter.config.problem import ConfigError, Position, Problem
 from tenter.config.spec import Spec
-from tenter.kernel.frozen import freeze
+from tenter.kernel import freeze
 
 Level = Literal["project", "user"]
 
@@ -45,21 +44,18 @@ def parse_spec(data: bytes, file: str, *, level: Level = "project", builtin_tool
 
 
 def _read(path: Path) -> bytes:
-    """The bytes of a regular file, at most one more than is allowed."""
+    """The bytes of a regular file, at most one more than may be read; what is no regular file is never opened."""
     try:
-        # Not blocking, so that a pipe in the file's place is told apart and not waited for.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise _unreadable(path, "this is not a regular file", "name a file")
-            if status.st_size > LARGEST:
-                raise _unreadable(path, f"the file is longer than {LARGEST} bytes", "make it smaller")
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise _unreadable(path, "this is not a regular file", "name a file")
+        with path.open("rb") as file:
             return file.read(LARGEST + 1)
     except FileNotFoundError:
         raise _unreadable(path, "there is no such file", "make one with 'tenter init', or name another") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise _unreadable(path, f"the file cannot be read: {reason}", "") from None
+    except OSError as error:
+        raise _unreadable(path, f"the file cannot be read: {error.strerror}", "") from None
+    except ValueError as error:
+        raise _unreadable(path, f"this is not the name of a file: {error}", "") from None
 
 
 def _unreadable(path: Path, message: str, hint: str) -> ConfigError:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tenter.kernel.errors import TenterError
+from tenter.kernel import TenterError
 
 KeyPath = tuple[str | int, ...]
 """The way to a value from the root of the file: keys, and indexes of list items from 0."""
@@ -87,9 +87,3 @@ def nearest(word: str, names: Iterable[str]) -> str | None:
     by_plain = {name.lower().replace("-", "_"): name for name in names}
     close = difflib.get_close_matches(word.lower().replace("-", "_"), list(by_plain), n=1, cutoff=0.6)
     return by_plain[close[0]] if close else None
-
-
-def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """`did you mean 'x'?` for the nearest of `names`, or the empty text where none is near."""
-    near = nearest(word, names)
-    return f"did you mean {near!r}?" if near else ""

@@ -4,11 +4,10 @@ Knows neither YAML nor the keys of `tenter.yaml` (they are in `keys`).
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
-from tenter.kernel.frozen import FrozenDict
+from tenter.kernel import FrozenDict
 
 
 class Text(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +22,12 @@ class Text(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
     private: bool = False
     refers_to: str = ""
+
+
+class Slug(msgspec.Struct, frozen=True, kw_only=True):
+    """A name of D§5, which can stand in a path, a key or a terminal without harm."""
+
+    what: str = "a name (lower-case letters, digits, '_' and '-', not '-' first, at most 64, no device such as 'con')"
 
 
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +69,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListOf(msgspec.Struct, frozen=True, kw_only=True):
-    """A list whose items are all `item`; read as a tuple."""
+    """A list of at least `least` items that are all `item`, `distinct` where that is asked; read as a tuple."""
 
     item: "Schema"
     what: str = "a list"
@@ -73,9 +78,12 @@ class ListOf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MapOf(msgspec.Struct, frozen=True, kw_only=True):
-    """A mapping from names that the file chooses to `value`, or to `named[name]` where that is given."""
+    """A mapping from names that the file chooses to `value`, or to `named[name]` where that is given.
 
-    key: Text
+    It has at least `least` keys, and each `defines` a thing of that kind, which a `Text` may refer to.
+    """
+
+    key: Text | Slug
     value: "Schema"
     named: "Mapping[str, Schema]" = FrozenDict()
     what: str = "a mapping"
@@ -93,7 +101,7 @@ class Either(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """A key that is known and cannot be used here; `message` says why, `hint` what to do."""
+    """A key that is known and cannot be used here; `message` goes on after the key's name, `hint` says what to do."""
 
     message: str
     hint: str
@@ -133,10 +141,4 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     not_for: tuple[str, ...] = ()
 
 
-Schema = Text | Whole | Seconds | Flag | Choice | ListOf | MapOf | Either | Refused | Table
-
-SLUG: Final = Text(
-    what="a name (lower-case letters, digits, '_', and '-' but not first; at most 64; no device name such as 'con')",
-    pattern=r"(?!(?:con|nul|aux|prn|com[1-9]|lpt[1-9])\Z)[a-z0-9_][a-z0-9_-]{0,63}",
-)
-"""A name of D§5: it can stand in a path, a key or a terminal without harm."""
+Schema = Text | Slug | Whole | Seconds | Flag | Choice | ListOf | MapOf | Either | Refused | Table

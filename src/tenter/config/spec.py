@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from tenter.config.problem import KeyPath, Position
-from tenter.kernel.frozen import FrozenDict
+from tenter.kernel import FrozenDict, Mode, Policy
 
 HookKind = Literal["command", "script", "python"]
 Pattern = str | tuple[str, ...] | Mapping[str, str]
@@ -61,9 +61,9 @@ class HookSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     python: str | None = None
     match: Mapping[str, Pattern] = FrozenDict()
     observe: bool = False
-    mode: Literal["shadow"] | None = None
+    mode: Mode = "active"
     priority: int = 500
-    on_error: Literal["warn", "block", "suspend", "fail"] | None = None
+    on_error: Policy | None = None
     timeout_seconds: float | None = None
     grace_seconds: float = 1.0
     max_output_bytes: int | None = None
@@ -111,7 +111,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def where(self, *path: str | int) -> Position:
         """The place of the value at `path`, or of the nearest thing around it that the file has."""
-        for length in range(len(path), 0, -1):
+        for length in range(len(path), -1, -1):
             if (found := self.positions.get(path[:length])) is not None:
                 return found
         return Position(self.file)

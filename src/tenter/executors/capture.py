@@ -26,6 +26,10 @@ class Captured:
     """The end of the whole stream as text, from a whole character on; empty where nobody asked for one."""
 
 
+NOTHING = Captured()
+"""What is known of a stream that nothing came from."""
+
+
 class Capture:
     """Collects one stream: at most `limit` bytes of its beginning and `tail_bytes` of its end, whatever comes.
 
@@ -61,7 +65,7 @@ class Capture:
     def captured(self) -> Captured:
         """The stream as it stands; call it once, when nothing more will come."""
         if not self.total_bytes:
-            return Captured()
+            return NOTHING
         raw = bytes(self._raw)
         if self.truncated:
             pending = self._decoder.getstate()[0] if self._decoder else b""
@@ -84,8 +88,8 @@ def escape(raw: bytes) -> str:
 
 
 def from_whole_character(raw: bytes) -> bytes:
-    """`raw` without the rest of a character that was cut in two at its front."""
-    for start in range(min(CHARACTER_MAX, len(raw))):
-        if raw[start] & 0b1100_0000 != 0b1000_0000:
-            return raw[start:]
-    return raw
+    """`raw` without what may be the rest of a character that was cut in two at its front."""
+    start = 0
+    while start < min(CHARACTER_MAX - 1, len(raw)) and raw[start] & 0b1100_0000 == 0b1000_0000:
+        start += 1
+    return raw[start:]

@@ -15,9 +15,9 @@ import sys
 import time
 
 SIGNAL_PROCESS_GROUP = 4
-"""The flag PIDFD_SIGNAL_PROCESS_GROUP (Linux 6.9): the group of exactly this child, never of one with a recycled id."""
+"""The flag PIDFD_SIGNAL_PROCESS_GROUP (Linux 6.9): the group of exactly this child, never one with a recycled id."""
 GET_INFO, INFO_SIZE, INFO_EXIT, EXIT_CODE_AT = 0xC040_FF0B, 64, 1 << 3, 60
-"""The ioctl PIDFD_GET_INFO with the first version of its struct: since Linux 6.15 it tells the status after the exit."""
+"""The ioctl PIDFD_GET_INFO with its first struct: since Linux 6.15 it tells the status of what others have reaped."""
 
 
 REAP_PAUSE = 0.001

@@ -15,6 +15,9 @@ SLICE = 100
 """Processes looked at before the event loop has its turn (about 1 ms; 10 ms on a busy machine)."""
 READ = 32_768
 BARE = b"\0"
+"""The environment of a process that has none, or is being executed and has none yet (for some 0.2 ms)."""
+BARE_LOOKS = 3
+"""How often `sweep` looks at processes without environment before it believes that they have none."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.02
 """Seconds between two rounds of `sweep`: a killed process needs a moment to vanish."""
 
@@ -47,15 +50,17 @@ def started_between(ids: Iterable[int], first: int, last: int) -> list[int]:
 
 
 def running() -> list[int]:
-    """The ids of all processes that this one may see."""
+    """The ids of all processes that this one may see; none where /proc shows the processes of another namespace."""
     try:
+        if os.readlink(f"{PROCESSES}/self") != str(os.getpid()):  # noqa: PTH115  # Path costs 10x
+            return []
         return [int(name) for name in os.listdir(PROCESSES) if name.isdigit()]  # noqa: PTH208  # Path costs 10x
     except OSError:
         return []
 
 
 def look(ids: Iterable[int], mark: bytes) -> tuple[list[int], list[int]]:
-    """Those of `ids` that carry the mark, and those whose environment is empty (some are just being executed).
+    """Those of `ids` that carry the mark, and those whose environment is empty.
 
     Zombies carry nothing, and what may not be looked into is not ours.
     """
@@ -108,13 +113,13 @@ async def sweep(mark: bytes, *, since: int | None, until: float) -> frozenset[in
     loop = asyncio.get_running_loop()
     ended: set[int] = set()
     pause = FIRST_PAUSE
-    settled = False
+    patience = BARE_LOOKS
     while True:
         marked, bare = await find(mark, candidates(since))
-        if (not marked and (settled or not bare)) or loop.time() >= until:
+        patience = BARE_LOOKS if marked else patience - 1
+        if (not marked and not (bare and patience)) or loop.time() >= until:
             return frozenset(ended)
         ended.update(process for process in marked if end(process, mark))
-        settled = not marked
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
 

@@ -1,18 +1,20 @@
 """Runs one program to its end, whatever it does: stdin, output, deadline, exit, and everything that it started.
 
 All of it happens in the event loop, without a thread. The runner knows bytes, signals and exit codes; what a hook's
-answer means is said above it (`executors/command.py`). Below it: `spawn` starts, `child` signals and reaps, `capture`
-keeps output, `descendants` finds what left the group. The exit is noticed by a pidfd, or by polling where there is none.
+answer means is said above it (`executors/command.py`). Below it `spawn` starts, `child` signals and reaps, `pipes`
+moves bytes, `capture` keeps them, `descendants` finds what left the group. The exit is noticed by a pidfd, or by
+looking every 5 ms where there is none.
 """
 
 import asyncio
+import math
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from tenter.executors import descendants
-from tenter.executors.capture import Captured
+from tenter.executors.capture import NOTHING, Captured
 from tenter.executors.child import Child
 from tenter.executors.pipes import Pipes
 from tenter.executors.spawn import Spawned, SpawnFailed, spawn
@@ -35,6 +37,7 @@ PAUSE = 0.005
 RECENT_SECONDS = 1.0
 """For so long after the spawn a descendant is surely newer than the child: the ids of processes have not come round."""
 NO_STATUS = "its exit status was taken by somebody else in this program (SIGCHLD ignored, or a wait for any child)"
+NO_END = "it did not vanish although it was killed; the kernel holds it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +70,8 @@ class ProcessResult:
     exit_code: int | None = None
     signal: str | None = None
     """Name of the signal that killed the process itself (`SIGSEGV`); exit code 139 is none."""
-    stdout: Captured = Captured()
-    stderr: Captured = Captured()
+    stdout: Captured = NOTHING
+    stderr: Captured = NOTHING
     """With `tail`, the text of its last 4096 bytes."""
     duration_seconds: float
     error: str = ""
@@ -99,6 +102,10 @@ async def run_process(
         spawned = await spawn(spec.argv, stdin, cwd=spec.cwd, env=env, until=deadline)
     except SpawnFailed as failure:
         return ProcessResult(result="spawn_failed", duration_seconds=loop.time() - started, error=str(failure))
+    except asyncio.CancelledError:
+        if on_cancelled is not None:
+            on_cancelled(ProcessResult(result="cancelled", duration_seconds=loop.time() - started))
+        raise
     call = _Call(spec, spawned, started)
     try:
         await call.run(deadline)
@@ -118,21 +125,38 @@ async def run_process(
 class _Call:
     """One running process. Callbacks of the event loop note what happened; `run` decides what follows from it."""
 
-    __slots__ = ("_child", "_ended", "_exited_at", "_failure", "_loop", "_mark", "_pipes", "_spec", "_started", "_wake")
+    __slots__ = (
+        "_child",
+        "_ended",
+        "_exited_at",
+        "_failure",
+        "_kill_at",
+        "_look",
+        "_loop",
+        "_over",
+        "_pipes",
+        "_spec",
+        "_started",
+        "_wake",
+        "_watched",
+    )
 
     def __init__(self, spec: ProcessSpec, spawned: Spawned, started: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._spec = spec
         self._started = started
-        self._mark = descendants.environment_mark(spec.cookie_name, spec.cookie)
         self._child = Child(spawned.process)
         self._pipes = Pipes(
-            spawned, limit=spec.max_output_bytes, stdout_is_answer=spec.stdout_is_answer, changed=self._notify
+            spawned, limit=spec.max_output_bytes, stdout_is_answer=spec.stdout_is_answer, changed=self._on_pipes
         )
         self._exited_at: float | None = None
         self._failure: Failure | None = None
         self._ended: set[int] = set()
         self._wake: asyncio.Future[None] | None = None
+        self._watched: int | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._kill_at = math.inf
+        self._over = False
 
     async def run(self, deadline: float) -> None:
         """Follow the process to its end."""
@@ -149,24 +173,25 @@ class _Call:
         elif descendants.last_started() != self._child.pid:
             await self._sweep(recent=self._loop.time() - self._started < RECENT_SECONDS)
         self._pipes.drain()
-        self._child.reap()
+        self._over = self._child.reap()
 
     async def stop(self, failure: Failure, grace: float) -> None:
         """End the group: TERM, CONT, after the grace KILL; then whatever left it."""
         self._failure = failure
-        until = self._loop.time() + grace
+        until = self._kill_at = min(self._kill_at, self._loop.time() + grace)
         alive, _ = await descendants.find(self._mark, descendants.running())
         self._ended.update(alive)
         self._child.signal_group(signal.SIGTERM)
         self._child.signal_group(signal.SIGCONT)
         await self._until(lambda: self._exited_at is not None, until)
         alive = [process for process in alive if self._child.has_in_group(process)]
-        while self._loop.time() < until and (alive := descendants.look(alive, self._mark)[0]):
+        # Only a child can be awaited, not its children.
+        while self._loop.time() < until and (alive := descendants.look(alive, self._mark)[0]):  # noqa: ASYNC110
             await asyncio.sleep(PAUSE)
         self._child.signal_group(signal.SIGKILL)
         await self._until(lambda: self._exited_at is not None, self._loop.time() + VANISH_SECONDS)
         await self._sweep(recent=False)
-        self._child.reap()
+        self._over = self._child.reap()
 
     def result(self) -> ProcessResult:
         """How it ended; call it once, after `run` or `stop`."""
@@ -178,21 +203,29 @@ class _Call:
             stdout=self._pipes.stdout.captured(),
             stderr=self._pipes.stderr.captured(),
             duration_seconds=self._loop.time() - self._started,
-            error=NO_STATUS if status is None else "",
+            error="" if status is not None else NO_STATUS if self._child.reaped else NO_END,
             ended_descendants=len(self._ended - {self._child.pid}),
         )
 
     def close(self) -> None:
         """Let go of everything; what lives still is killed, and waited for without the event loop. Harmless twice."""
         self._pipes.close()
-        if not self._child.reap():
-            self._child.signal_group(signal.SIGKILL)
-            for process in descendants.look(descendants.running(), self._mark)[0]:
-                descendants.end(process, self._mark)
+        if not self._over:
+            self._over = True
+            self._kill()
             self._child.reap_within(CLOSE_SECONDS)
-        if self._child.pidfd is not None and not self._loop.is_closed():
-            self._loop.remove_reader(self._child.pidfd)
+            self._kill()
+        self._unwatch_exit()
         self._child.close()
+
+    def _kill(self) -> None:
+        self._child.signal_group(signal.SIGKILL)
+        for process in descendants.look(descendants.running(), self._mark)[0]:
+            descendants.end(process, self._mark)
+
+    @property
+    def _mark(self) -> bytes:
+        return descendants.environment_mark(self._spec.cookie_name, self._spec.cookie)
 
     async def _sweep(self, *, recent: bool) -> None:
         since = self._child.pid if recent else None
@@ -217,20 +250,28 @@ class _Call:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
+    def _on_pipes(self) -> None:
+        if self._exited_at is not None or self._pipes.overflowed:
+            self._notify()
+
     def _watch_exit(self) -> None:
         if self._child.pidfd is not None:
             self._loop.add_reader(self._child.pidfd, self._on_exit)
+            self._watched = self._child.pidfd
         elif self._child.has_exited():
-            self._note_exit()
+            self._on_exit()
         else:
-            self._loop.call_later(PAUSE, self._watch_exit)
+            self._look = self._loop.call_later(PAUSE, self._watch_exit)
+
+    def _unwatch_exit(self) -> None:
+        if self._watched is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._watched)
+        self._watched = None
+        if self._look is not None:
+            self._look.cancel()
 
     def _on_exit(self) -> None:
-        if self._child.pidfd is not None:
-            self._loop.remove_reader(self._child.pidfd)
-        self._note_exit()
-
-    def _note_exit(self) -> None:
+        self._unwatch_exit()
         self._exited_at = self._loop.time()
         self._pipes.drain()
         self._notify()

@@ -1,7 +1,7 @@
 """Starting a child process with three pipes in a session of its own, and saying why one could not start.
 
 `subprocess.Popen` does it, because it uses vfork, which costs the same from a large parent as from a small one. The
-event loop stands still until the kernel has executed the program (about 0.5 ms). It knows no deadline and reads nothing.
+event loop stands still until the kernel has executed the program (about 0.1 ms). It reads nothing and ends nothing.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ class Spawned:
     """A started child and our ends of its pipes, none of which blocks. Whoever has it closes them and reaps it."""
 
     process: subprocess.Popen[bytes]
-    stdin: int
+    stdin: int | None
+    """None when all of it fitted into the pipe, which is closed then."""
     stdout: int
     stderr: int
     unwritten: memoryview
@@ -74,17 +75,19 @@ def _start(argv: tuple[str, ...], stdin: bytes, *, cwd: str, env: Mapping[str, s
         raise
     for theirs in (child_in, child_out, child_err):
         os.close(theirs)
-    return Spawned(process, parent_in, parent_out, parent_err, unwritten)
+    if not unwritten:
+        os.close(parent_in)
+    return Spawned(process, parent_in if unwritten else None, parent_out, parent_err, unwritten)
 
 
 def explain(failure: OSError, argv: tuple[str, ...], *, cwd: str, env: Mapping[str, str]) -> str:
-    """Why the kernel refused to start `argv`: errno, the path at fault, what to do. Looks at the files as they are now."""
+    """Why the kernel refused to start `argv`: errno, the path at fault, what to do. Looks at the files once more."""
     code = errno.errorcode.get(failure.errno or 0, "EUNKNOWN")
     if failure.errno == errno.E2BIG:
-        longest = max(argv, key=len)
+        longest = max(len(os.fsencode(each)) for each in argv)
         size = sum(len(os.fsencode(each)) + 1 for each in (*argv, *env, *env.values()))
         return (
-            f"{code}: arguments and environment of {argv[0]!r} have {size} bytes (the longest argument {len(longest)}), "
+            f"{code}: arguments and environment of {argv[0]!r} have {size} bytes (the longest argument {longest}), "
             "more than the system takes; hand large values over on stdin"
         )
     if failure.filename is None:
@@ -99,15 +102,22 @@ def _program_fault(failure: OSError, program: str, cwd: str) -> str:
         return f"{failure.strerror}: {program!r}, looked for on PATH"
     path, role = program, ""
     for _ in range(INTERPRETERS):
-        interpreter = _interpreter(Path(cwd, path))
+        interpreter = _interpreter(Path(cwd, path)) if _goes_on(failure, Path(cwd, path)) else None
         if interpreter is None:
             break
         path, role = interpreter, f", the interpreter of {path!r},"
     return f"{path!r}{role} {_file_fault(failure, Path(cwd, path))}"
 
 
+def _goes_on(failure: OSError, path: Path) -> bool:
+    """Whether the kernel came past this file, so that the fault is its interpreter's."""
+    if failure.errno == errno.EACCES:
+        return os.access(path, os.X_OK)
+    return failure.errno in {errno.ENOENT, errno.ENOEXEC}
+
+
 def _interpreter(script: Path) -> str | None:
-    """The program that the `#!` line of a file names, as the kernel reads it (a carriage return belongs to the name)."""
+    """The program that the `#!` line of a file names, as the kernel reads it (a carriage return is part of it)."""
     try:
         if not script.is_file():
             return None
@@ -126,10 +136,17 @@ def _file_fault(failure: OSError, path: Path) -> str:
         return f"cannot be reached: {fault.strerror}"
     if stat.S_ISDIR(mode):
         return "is a folder and no program"
-    if failure.errno == errno.EACCES:
-        return f"may not be executed (mode {stat.S_IMODE(mode):04o}); chmod +x it, or name its interpreter in front"
-    if failure.errno == errno.ENOEXEC:
-        return "is no program and has no #! line; write one (#!/bin/sh), or name its interpreter in front"
-    if failure.errno == errno.ENOENT:
-        return "is there, but the loader that it needs is not"
-    return f"could not be executed: {failure.strerror}"
+    match failure.errno:
+        case errno.EACCES if os.access(path, os.X_OK):
+            reason = "may not be executed although its mode allows it; is its file system mounted noexec?"
+        case errno.EACCES:
+            reason = (
+                f"may not be executed (mode {stat.S_IMODE(mode):04o}); chmod +x it, or name its interpreter in front"
+            )
+        case errno.ENOEXEC:
+            reason = "is no program and has no #! line; write one (#!/bin/sh), or name its interpreter in front"
+        case errno.ENOENT:
+            reason = "is there, but the loader that it needs is not"
+        case _:
+            reason = f"could not be executed: {failure.strerror}"
+    return reason

@@ -13,9 +13,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from tenter.journal.stream import Stream
 from tenter.wire.canonical import digest
 
+StreamKind = Literal["run", "session", "loop", "process"]
+"""What entries belong to."""
 OperationKind = Literal["started", "acting", "acted", "finished"]
 """What the local engine writes of a live pass (D§11)."""
 ConversationKind = Literal["user_message", "assistant_message", "tool_result", "usage", "turn", "reset"]
@@ -29,6 +30,16 @@ EntryKind = OperationKind | ConversationKind | RunKind | HookRunKind | Literal["
 
 VERSION: Final = 1
 """The version of the entries that are written now."""
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """One numbered, chained series of entries. `id` is unique within its `kind`."""
+
+    kind: StreamKind
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id!r}"
 
 
 def microseconds(seconds: float) -> int:

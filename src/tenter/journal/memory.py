@@ -5,10 +5,9 @@ It keeps the canonical form, as the file does, so that what is read back is the 
 
 from collections.abc import AsyncIterator, Sequence
 
-from tenter.journal.entry import Entry, Head, Recorded, genesis
+from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, genesis
 from tenter.journal.sealed import Sealed, kept, leave, prepare, seal, unseal
 from tenter.journal.store import HeadMoved, JournalError
-from tenter.journal.stream import Stream, StreamKind
 from tenter.journal.summary import StreamSummary, summarise
 
 

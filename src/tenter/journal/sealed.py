@@ -5,9 +5,8 @@ from typing import cast
 
 import msgspec
 
-from tenter.journal.entry import Entry, Head, Recorded, link
+from tenter.journal.entry import Entry, Head, Recorded, Stream, link
 from tenter.journal.store import JournalError
-from tenter.journal.stream import Stream
 from tenter.wire.canonical import CanonicalError, Document, restore
 
 
@@ -36,11 +35,14 @@ def prepare(entries: Sequence[Entry], *, at_most: int | None = None) -> tuple[Pr
     Raises `JournalError` (`content`) for content that has no canonical form, and `OversizeError` for an entry with more
     than `at_most` characters.
     """
+    return tuple([Prepared(entry, _document(entry, at_most)) for entry in entries])
+
+
+def _document(entry: Entry, at_most: int | None) -> Document:
     try:
-        return tuple([Prepared(entry, Document(entry.content, at_most=at_most)) for entry in entries])
+        return Document(entry.content, at_most=at_most)
     except CanonicalError as error:
-        kinds = ", ".join(repr(entry.kind) for entry in entries)
-        raise JournalError("content", f"entry {kinds} cannot be journaled, {error}") from error
+        raise JournalError("content", f"an entry {entry.kind!r} cannot be journaled, {error}") from error
 
 
 def seal(head: Head, prepared: Iterable[Prepared]) -> tuple[Sealed, ...]:

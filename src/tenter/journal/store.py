@@ -6,8 +6,7 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol
 
-from tenter.journal.entry import Entry, Head, Recorded
-from tenter.journal.stream import Stream, StreamKind
+from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind
 from tenter.journal.summary import StreamSummary
 
 JournalTrouble = Literal[

@@ -4,10 +4,14 @@ It is folded from the stream's entries as they are appended, so that a listing r
 alike. It knows nothing of how either is stored.
 """
 
+from typing import Final
+
 import msgspec
 
-from tenter.journal.entry import Entry
-from tenter.journal.stream import Stream
+from tenter.journal.entry import Entry, Stream
+
+SHOWN: Final = frozenset({"run", "status", "result"})
+"""The kinds of entries that change a summary."""
 
 
 class StreamSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
         SYSTEM_RANDOM as SYSTEM_RANDOM,
         SystemClock as SystemClock,
     )
+    from tenter.kernel.decision import (
+        Decision as Decision,
+        Disposition as Disposition,
+        Record as Record,
+    )
     from tenter.kernel.door import (
         opener as opener,
     )
@@ -50,6 +55,10 @@ if TYPE_CHECKING:
         FOLD as FOLD,
         Fold as Fold,
     )
+    from tenter.kernel.frame import (
+        FRAME as FRAME,
+        Frame as Frame,
+    )
     from tenter.kernel.frozen import (
         FrozenDict as FrozenDict,
         freeze as freeze,
@@ -62,6 +71,11 @@ if TYPE_CHECKING:
         Mode as Mode,
         hook as hook,
         source_of as source_of,
+    )
+    from tenter.kernel.masking import (
+        FuzzyPair as FuzzyPair,
+        KeyPattern as KeyPattern,
+        MASK as MASK,
     )
     from tenter.kernel.outcome import (
         Allow as Allow,
@@ -86,11 +100,23 @@ if TYPE_CHECKING:
         Rule as Rule,
         Shape as Shape,
     )
+    from tenter.kernel.redaction import (
+        Redactor as Redactor,
+    )
     from tenter.kernel.registration import (
         attach as attach,
         compile_chains as compile_chains,
         declarations as declarations,
         is_slug as is_slug,
+    )
+    from tenter.kernel.runner import (
+        Body as Body,
+        Steps as Steps,
+        stopped as stopped,
+    )
+    from tenter.kernel.runtime import (
+        DEFAULT_TIMEOUT as DEFAULT_TIMEOUT,
+        Runtime as Runtime,
     )
     from tenter.kernel.trace import (
         Detail as Detail,
@@ -107,11 +133,15 @@ __all__ = [
     "BeforeEvent",
     "Block",
     "Blocked",
+    "Body",
     "Catalogue",
     "Chain",
     "Clock",
+    "DEFAULT_TIMEOUT",
+    "Decision",
     "Declaration",
     "Detail",
+    "Disposition",
     "Done",
     "Ending",
     "Escalate",
@@ -119,13 +149,18 @@ __all__ = [
     "Event",
     "ExecutionResult",
     "FOLD",
+    "FRAME",
     "Fail",
     "Failed",
     "Fold",
+    "Frame",
     "FrozenDict",
+    "FuzzyPair",
     "Hook",
     "HookFailure",
+    "KeyPattern",
     "Link",
+    "MASK",
     "Mode",
     "OUTCOMES",
     "OnTimeout",
@@ -138,14 +173,18 @@ __all__ = [
     "Policy",
     "RESULTS",
     "Random",
+    "Record",
+    "Redactor",
     "RegistrationError",
     "Requirement",
     "Result",
     "Retry",
     "Rule",
+    "Runtime",
     "SYSTEM_CLOCK",
     "SYSTEM_RANDOM",
     "Shape",
+    "Steps",
     "Stopped",
     "Suspend",
     "Suspended",
@@ -165,6 +204,7 @@ __all__ = [
     "is_slug",
     "opener",
     "source_of",
+    "stopped",
 ]
 
 __getattr__ = opener(
@@ -181,6 +221,11 @@ __getattr__ = opener(
             "SYSTEM_CLOCK",
             "SYSTEM_RANDOM",
             "SystemClock",
+        ),
+        "decision": (
+            "Decision",
+            "Disposition",
+            "Record",
         ),
         "door": ("opener",),
         "ending": (
@@ -213,6 +258,10 @@ __getattr__ = opener(
             "FOLD",
             "Fold",
         ),
+        "frame": (
+            "FRAME",
+            "Frame",
+        ),
         "frozen": (
             "FrozenDict",
             "freeze",
@@ -225,6 +274,11 @@ __getattr__ = opener(
             "Mode",
             "hook",
             "source_of",
+        ),
+        "masking": (
+            "FuzzyPair",
+            "KeyPattern",
+            "MASK",
         ),
         "outcome": (
             "Allow",
@@ -249,11 +303,21 @@ __getattr__ = opener(
             "Rule",
             "Shape",
         ),
+        "redaction": ("Redactor",),
         "registration": (
             "attach",
             "compile_chains",
             "declarations",
             "is_slug",
+        ),
+        "runner": (
+            "Body",
+            "Steps",
+            "stopped",
+        ),
+        "runtime": (
+            "DEFAULT_TIMEOUT",
+            "Runtime",
         ),
         "trace": (
             "Detail",

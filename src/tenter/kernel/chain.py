@@ -35,16 +35,28 @@ class Link:
     shadow: bool = False
     guards: bool = False
     """Whether a later rewrite is judged by it again (D§5, recheck)."""
+    tells: bool = False
+    """Whether it wants to hear of operations whose end it would not see (`abandon`)."""
+    picky: bool = False
+    """Whether something is to be asked or noted before it is called: `match`, `abandon`."""
+    place: int = 0
+    """The place in running order."""
     calls: int = 0
     failures: int = 0
     passed_on_failure: int = 0
     stalls: int = 0
+    leaked: int = 0
     seconds: float = 0.0
     slowest: float = 0.0
 
     @property
     def name(self) -> str:
         return self.hook.name
+
+    def slow(self, seconds: float) -> None:
+        """Counts an execution that took long; a synchronous one held up the event loop all the while."""
+        self.slowest = max(self.slowest, seconds)
+        self.stalls += not self.awaits
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +68,17 @@ class Chain:
     observers: tuple[Link, ...] = ()
     empty: bool = field(init=False)
     watched: bool = field(init=False)
+    guards: tuple[Link, ...] = field(init=False)
+    nested: bool = field(init=False)
+    label: str = field(init=False)
 
     def __post_init__(self) -> None:
         every = self.links + self.observers
         object.__setattr__(self, "empty", not every)
         object.__setattr__(self, "watched", any(link.soft for link in every))
+        object.__setattr__(self, "nested", self.point.operation.shape == "nested")
+        object.__setattr__(self, "label", self.point.label)
+        object.__setattr__(self, "guards", tuple(link for link in self.links if link.guards))
 
     @property
     def running_order(self) -> tuple[Link, ...]:
@@ -73,6 +91,8 @@ def compile_chain(point: Point, links: Iterable[Link]) -> Chain:
     Hooks of equal depth run in registration order both ways; observers run after the rest, in the same order.
     """
     ordered = sorted(links, key=_outward if point.outbound else _inward)
+    for place, link in enumerate(ordered):
+        link.place = place
     return Chain(
         point,
         tuple(link for link in ordered if not link.hook.observe),

@@ -3,7 +3,8 @@
 The kernel does not look into either; the catalogue gives them their types.
 """
 
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, Self, cast
 
 import msgspec
 
@@ -23,7 +24,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     def replace(self, **changes: object) -> Self:
         """A copy with `changes`, frozen. Raises TypeError for a field that the event does not have, or may not change."""
         if wrong := changes.keys() & CONTEXT or changes.keys() - set(self.__struct_fields__):
-            raise TypeError(f"{type(self).__name__} has no replaceable field {sorted(wrong)[0]!r}; {_fields(type(self))}")
+            raise TypeError(
+                f"{type(self).__name__} has no replaceable field {sorted(wrong)[0]!r}; {_fields(type(self))}"
+            )
         return msgspec.structs.replace(self, **{name: freeze(value) for name, value in changes.items()})
 
     def payload(self) -> dict[str, object]:
@@ -33,8 +36,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 class BeforeEvent(Event, frozen=True, kw_only=True):
     """What `pre` and `in` see: the input of an operation."""
-
-    results: ClassVar[tuple[str, ...]] = ()
 
     def result(self, value: Any) -> Result:
         """The answer, at an `in` point, that stands for the work: its value, or a mapping where there are several."""
@@ -66,6 +67,35 @@ def conforms(event: Event, original: Event) -> str | None:
         except (msgspec.ValidationError, TypeError) as error:
             return f"the field {field.name!r} of the replacement does not fit: {error}"
     return None
+
+
+def misfit(after: type[Event], results: tuple[str, ...], value: object) -> str | None:
+    """What is wrong with `value` as the result of an operation whose `after` adds the fields `results`, or None."""
+    try:
+        values = result_fields(results, value)
+    except TypeError as error:
+        return str(error)
+    types = {field.name: field.type for field in msgspec.structs.fields(after)}
+    for name, given in values.items():
+        try:
+            msgspec.convert(msgspec.to_builtins(given), types[name])
+        except (msgspec.ValidationError, TypeError) as error:
+            return f"the result {name!r} does not fit: {error}"
+    return None
+
+
+def result_fields(results: tuple[str, ...], value: object) -> Mapping[str, object]:
+    """`value` as the fields that it stands for: the one there is, or those of a mapping. Raises TypeError otherwise."""
+    if len(results) == 1:
+        return {results[0]: value}
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"a result of {' and '.join(map(repr, results))} is a mapping of these, not {type(value).__name__}"
+        )
+    values = cast("Mapping[str, object]", value)
+    if unknown := values.keys() - set(results):
+        raise TypeError(f"a result has {' and '.join(map(repr, results))}, not {sorted(unknown)[0]!r}")
+    return values
 
 
 def _fields(cls: type[Event]) -> str:

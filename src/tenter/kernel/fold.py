@@ -42,6 +42,8 @@ class Answer:
     hook: str
     band: Band
     outcome: Outcome
+    judged: Event
+    """The event that the hook looked at."""
     failed: bool = False
 
 
@@ -67,11 +69,14 @@ class Fold:
     ended: bool = False
 
     def take(self, link: Link, outcome: Outcome, *, failed: bool = False) -> "Fold":
-        """The fold after `link` answered `outcome`. At `in` everything ends the chain: what is next in it may act."""
-        answer = Answer(link.name, link.hook.band, outcome, failed)
+        """The fold after `link` answered `outcome`, in place of what it answered before it judged again.
+
+        At `in` everything ends the chain: what is next in it may act.
+        """
+        answer = Answer(link.name, link.hook.band, outcome, self.event, failed)
         return replace(
             self,
-            answers=(*(a for a in self.answers if a.hook != answer.hook or a.outcome != answer.outcome), answer),
+            answers=(*(a for a in self.answers if a.hook != answer.hook), answer),
             ended=self.ended or FOLD[type(outcome)].ends or self.phase == "in",
         )
 
@@ -84,14 +89,17 @@ class Fold:
         return next((event for at, event in reversed(self.versions) if at <= position), self.original)
 
     def combined(self, grant: Grant | None, digest: Callable[[Event], str]) -> "Combined":
-        """The chain's one answer. `digest` names the event that it leaves with, to hold against `grant`."""
-        standing = [a for a in self.answers if not isinstance(a.outcome, Allow) and not _waived(a, self.answers)]
+        """The chain's one answer. `digest` names the event that it leaves with, to hold against `grant`.
+
+        An Allow counts for the event that its hook judged, and for no rewrite of it.
+        """
+        allows = [a for a in self.answers if isinstance(a.outcome, Allow) and a.judged == self.event]
+        standing = [a for a in self.answers if not isinstance(a.outcome, Allow) and not _waived(a, allows)]
         if grant is not None and any(isinstance(a.outcome, Suspend) for a in standing):
             fits = digest(self.event) == grant.digest
             standing = [a for a in standing if not (isinstance(a.outcome, Suspend) and fits and a.hook in grant.hooks)]
         if not standing:
-            allow = next((a for a in self.answers if isinstance(a.outcome, Allow)), None)
-            return Combined(allow)
+            return Combined(allows[0] if allows else None)
         return Combined(max(standing, key=_rank), _requirements(standing))
 
 
@@ -107,12 +115,12 @@ def _rank(answer: Answer) -> int:
     return FOLD[type(answer.outcome)].rank
 
 
-def _waived(answer: Answer, answers: tuple[Answer, ...]) -> bool:
+def _waived(answer: Answer, allows: list[Answer]) -> bool:
     """Whether an Allow of the same or an outer band waives this Suspend. A baseline's is never waived."""
     if not isinstance(answer.outcome, Suspend) or answer.band == "baseline":
         return False
     mine = BANDS.index(answer.band)
-    return any(isinstance(other.outcome, Allow) and BANDS.index(other.band) <= mine for other in answers)
+    return any(BANDS.index(allow.band) <= mine for allow in allows)
 
 
 def _requirements(standing: list[Answer]) -> tuple[Requirement, ...]:

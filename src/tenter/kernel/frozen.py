@@ -1,94 +1,236 @@
 """Values that cannot be changed, all the way down (D§3.3).
 
-A frozen struct is not frozen inside: a list or a dict in it can be changed. `freeze` turns lists into tuples and
-mappings into `FrozenDict`, and gives back the same object when there was nothing to turn. It knows nothing of events.
+A frozen struct is not frozen inside: a list or a dict in it can be changed. `freeze` turns lists into tuples, sets into
+frozensets and mappings into `FrozenDict`, and gives back the same object when there was nothing to turn. What it takes
+is data: functions, classes and objects of any other class are refused. It knows nothing of events.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, Self, TypeVar, cast
+import copy
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from operator import attrgetter, is_
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar, cast
+from uuid import UUID
 
 import msgspec
 
 K = TypeVar("K")
 V = TypeVar("V")
-S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
 
-Scalar = (str, int, float, bool, bytes, type(None))
+MAX_DEPTH: Final = 200
+"""Values nested deeper are refused: pickle, repr, JSON and comparing would fail on them later, or end the process."""
+
+NUMBERS: Final = frozenset({int, float, complex, bool, type(None), type(msgspec.UNSET)})
+DATES: Final = frozenset({date, datetime, time, timedelta, timezone, Decimal, UUID})
+ATOMS: Final = frozenset({str, bytes}) | NUMBERS | DATES
+"""Classes whose values are frozen and hold nothing. Enum members and paths are taken for atoms as well."""
 
 
 class FrozenDict(dict[K, V]):
     """A dict that refuses to change.
 
     A subclass of dict, because msgspec, json, `match`, `{**d}` and pickle all take it, which they do not of
-    `types.MappingProxyType`. Hashable when its values are.
+    `types.MappingProxyType`. Its values are taken as they are; `freeze` freezes them, too. Hashable when they are.
+    `copy` and `|` give a plain and a frozen dict.
     """
 
-    __slots__ = ()
+    __slots__ = ("deep",)
+    deep: bool  # set once keys and values are known to be frozen all the way down
+
+    if not TYPE_CHECKING:  # a type checker sees how a dict is built
+
+        def __new__(cls, *values: object, **named: object) -> Self:
+            new = super().__new__(cls)
+            dict.update(new, *values, **named)
+            return new
+
+        def __init__(self, *_: object, **__: object) -> None:
+            """Does nothing: `__new__` filled it, and `dict.__init__`, called once more, would change it."""
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("this mapping is frozen; build a new one with {**mapping, key: value}")
 
-    __setitem__ = __delitem__ = _refuse
-    __ior__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = _refuse
+    setdefault = _refuse  # pyright: ignore[reportAssignmentType]  # refusing is what is wanted
+    update = _refuse  # pyright: ignore[reportAssignmentType]  # as above
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]  # a dict has None here
         return hash(frozenset(self.items()))
 
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, _memo: object) -> Self:
-        return self
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self if getattr(self, "deep", False) else type(self)(copy.deepcopy(dict(self), memo))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (dict(self),))
 
-    def __or__(self, other: Mapping[Any, Any]) -> "FrozenDict[Any, Any]":  # type: ignore[override]
+    def __or__(self, other: Mapping[Any, Any]) -> "FrozenDict[Any, Any]":
         return FrozenDict({**self, **other})
 
     def __repr__(self) -> str:
-        return f"FrozenDict({dict.__repr__(self)})"
+        return f"FrozenDict({super().__repr__()})"
+
+    @classmethod
+    def fromkeys(cls, iterable: Iterable[Any], value: Any = None, /) -> "FrozenDict[Any, Any]":
+        return cls(dict.fromkeys(iterable, value))
 
 
-def freeze(value: object) -> Any:
-    """The same value with tuples for lists and sets, `FrozenDict` for mappings and structs frozen inside.
+def freeze(value: Any) -> Any:
+    """`value` with tuples for lists, frozensets for sets, `FrozenDict` for mappings, and what is inside frozen, too.
 
-    Returns `value` itself when nothing had to change. Raises TypeError for what cannot be frozen (a mutable object of
-    an unknown class), naming its class.
+    Atoms are text, bytes, numbers, None, UNSET, dates and times, Decimal, UUID, enum members and paths; of a subclass
+    of one, the plain value is taken. Frozen structs and frozen dataclasses are rebuilt when something in them had to
+    change, other tuples become plain ones, `bytearray` and `memoryview` bytes. Returns `value` itself when nothing had
+    to change. Raises TypeError for anything else (it could be changed, or is code), naming its class, and ValueError
+    for a value nested more than 200 levels deep, as one is that holds itself.
     """
-    if isinstance(value, Scalar):
-        return value
+    try:
+        return _freeze(value, MAX_DEPTH)
+    except RecursionError:
+        raise _too_deep() from None
+
+
+class Record:
+    """How values of one struct or dataclass are read and rebuilt."""
+
+    __slots__ = ("fields", "frozen", "opaque", "read")
+
+    def __init__(self, cls: type[object]) -> None:
+        """Raises TypeError for any other class."""
+        if issubclass(cls, msgspec.Struct):
+            self.fields = cls.__struct_fields__
+            self.frozen = cls.__struct_config__.frozen
+        elif dataclasses.is_dataclass(cast(Any, cls)):
+            self.fields = tuple(field.name for field in dataclasses.fields(cast(Any, cls)))
+            self.frozen = bool(cast(Any, cls).__dataclass_params__.frozen)
+        else:
+            raise TypeError(f"the class {cls.__qualname__!r} is no struct or dataclass")
+        self.opaque: tuple[str, ...] = getattr(cast(Any, cls), "__opaque__", ())
+        self.read = _reader(self.fields)
+
+
+record_of = functools.lru_cache(1024)(Record)
+
+
+def rebuilt(value: T, changed: Mapping[str, object]) -> T:
+    """A copy of a struct or dataclass with other values in some fields, frozen or not."""
     if isinstance(value, msgspec.Struct):
-        return _freeze_struct(value)
-    if isinstance(value, Mapping):
-        return _freeze_mapping(cast(Mapping[object, object], value))
-    if isinstance(value, tuple | list | set | frozenset):
-        return _freeze_items(cast(Iterable[object], value))
-    if isinstance(value, bytearray | memoryview):
-        return bytes(cast(bytes, value))
-    if callable(getattr(value, "__hash__", None)):
+        return msgspec.structs.replace(value, **changed)
+    new = copy.copy(value)
+    for name, item in changed.items():
+        object.__setattr__(new, name, item)
+    return new
+
+
+def _reader(fields: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
+    """What reads all fields at once."""
+    if len(fields) > 1:
+        return attrgetter(*fields)
+    return lambda value: tuple([getattr(value, name) for name in fields])
+
+
+def _freeze(value: object, room: int) -> Any:
+    if type(value) in ATOMS:
         return value
-    raise TypeError(f"a value of {type(value).__qualname__!r} cannot be frozen; use structs, mappings, lists, text, numbers")
+    if room == 0:
+        raise _too_deep()
+    return _way_of(type(value))(value, room - 1)
 
 
-def _freeze_struct(value: S) -> S:
-    changed = {}
-    for name in value.__struct_fields__:
-        before = getattr(value, name)
-        if (after := freeze(before)) is not before:
-            changed[name] = after
-    return msgspec.structs.replace(value, **changed) if changed else value
+@functools.lru_cache(1024)
+def _way_of(cls: type[object]) -> "_Way":
+    for base, way in _WAYS:
+        if issubclass(cls, base):
+            return way
+    try:
+        record = record_of(cls)
+    except TypeError:
+        return _refuse
+    return functools.partial(_freeze_record, record) if record.frozen else _refuse
 
 
-def _freeze_mapping(value: Mapping[object, object]) -> FrozenDict[object, object]:
-    frozen = {freeze(key): freeze(item) for key, item in value.items()}
-    if type(value) is FrozenDict and all(frozen[key] is item for key, item in value.items()):
-        return cast(FrozenDict[object, object], value)
-    return FrozenDict(frozen)
+def _as_it_is(value: object, _: int) -> object:
+    return value
 
 
-def _freeze_items(value: Iterable[object]) -> tuple[object, ...]:
-    items = tuple(freeze(item) for item in value)
-    if type(value) is tuple and all(a is b for a, b in zip(items, value, strict=True)):
+def _plain(value: Any, _: int) -> object:
+    match value:
+        case str():
+            return str.__str__(value)
+        case int():
+            return int.__int__(value)
+        case float():
+            return float.__float__(value)
+        case complex():
+            return complex.__complex__(value)
+        case _:
+            return b"".join((value,))
+
+
+def _freeze_list(value: list[object], room: int) -> tuple[object, ...]:
+    return tuple([_freeze(item, room) for item in value])
+
+
+def _freeze_tuple(value: tuple[object, ...], room: int) -> tuple[object, ...]:
+    items = tuple([item if type(item) in ATOMS else _freeze(item, room) for item in value])
+    return value if type(value) is tuple and all(map(is_, items, value)) else items
+
+
+def _freeze_set(value: set[object] | frozenset[object], room: int) -> frozenset[object]:
+    items = [_freeze(item, room) for item in value]
+    return value if isinstance(value, frozenset) and all(map(is_, items, value)) else frozenset(items)
+
+
+def _freeze_mapping(value: Mapping[object, object], room: int) -> FrozenDict[object, object]:
+    frozen = FrozenDict[object, object]({_freeze(key, room): _freeze(item, room) for key, item in value.items()})
+    frozen.deep = True
+    return frozen
+
+
+def _freeze_frozen_dict(value: FrozenDict[object, object], room: int) -> FrozenDict[object, object]:
+    if getattr(value, "deep", False):
         return value
-    return items
+    for key, item in value.items():
+        if _freeze(key, room) is not key or _freeze(item, room) is not item:
+            return _freeze_mapping(value, room)
+    value.deep = True
+    return value
+
+
+def _freeze_record(record: Record, value: object, room: int) -> object:
+    changed: dict[str, object] = {}
+    for name, item in zip(record.fields, record.read(value), strict=True):
+        if type(item) not in ATOMS and (new := _freeze(item, room)) is not item:
+            changed[name] = new
+    return rebuilt(value, changed) if changed else value
+
+
+def _refuse(value: object, _: int) -> NoReturn:
+    raise TypeError(
+        f"a value of the class {type(value).__qualname__!r} cannot be frozen; use frozen structs or dataclasses, "
+        "mappings, lists, text or numbers"
+    )
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"a value nested more than {MAX_DEPTH} levels deep, or in itself, cannot be frozen; flatten it")
+
+
+_Way = Callable[[Any, int], object]
+_WAYS: Final[tuple[tuple[Any, _Way], ...]] = (
+    ((Enum, PurePath), _as_it_is),
+    (FrozenDict, _freeze_frozen_dict),
+    (tuple, _freeze_tuple),
+    (Mapping, _freeze_mapping),
+    (list, _freeze_list),
+    ((set, frozenset), _freeze_set),
+    ((str, int, float, complex, bytes, bytearray, memoryview), _plain),
+)

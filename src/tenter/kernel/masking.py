@@ -5,6 +5,7 @@ containers (the redaction walker does) and no key of its own: values, key patter
 """
 
 import base64
+import functools
 import importlib
 import json
 import urllib.parse
@@ -17,13 +18,15 @@ MASK: Final = "[redacted]"
 """What stands where a secret stood."""
 
 _MASK_BYTES: Final = MASK.encode()
-_SHORTEST: Final = 4  # a told value with fewer characters would mask ordinary text
+SHORTEST: Final = 4  # a told value with fewer characters would mask ordinary text
 _CODED_FROM: Final = 8  # shorter values are looked for as written only: their coded forms are too common
-_BATCH: Final = 32  # rules in one automaton: more would make its states outgrow RE2's memory
+_BATCH: Final = 64  # rules in one automaton: many more would make its states outgrow RE2's memory
 _ROUNDS: Final = 4  # a mask can complete another value with its neighbours, hardly ever twice
 _EDGE: Final = 8192  # bytes at a cut within which the rest of a key is looked for
 
-_BEFORE_KEY: Final = r"(?:\A|[^A-Za-z0-9]|%[0-9A-Fa-f]{2}|\\[abfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)"
+_BEFORE_KEY: Final = (
+    r"(?:\A|[^A-Za-z0-9]|%[0-9A-Fa-f]{2}|\\[abfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)"
+)
 _AFTER_KEY: Final = r"(?:[^A-Za-z0-9]|\z)"
 _BASE64: Final = b"[A-Za-z0-9+/_-]"
 
@@ -44,7 +47,7 @@ class KeyPattern(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FuzzyPair(msgspec.Struct, frozen=True, kw_only=True):
-    """A name and the value beside it, which may or may not be a secret. Both are RE2 and ignore no case by themselves."""
+    """A name and the value beside it, which may or may not be a secret. Both texts are RE2."""
 
     name: str
     """A slug, for listings and tests."""
@@ -62,31 +65,39 @@ class _Automaton(Protocol):
     groups: int
 
     def search(self, text: bytes, pos: int | None = None) -> _Match | None: ...
+    def fullmatch(self, text: bytes) -> _Match | None: ...
 
 
 class TextMask:
     """One set of rules over text: masks what any of them finds, overlaps together."""
 
     def __init__(
-        self, values: Iterable[str | bytes] = (), *, patterns: Iterable[KeyPattern] = (), fuzzy: Iterable[FuzzyPair] = ()
+        self,
+        values: Iterable[str | bytes] = (),
+        *,
+        patterns: Iterable[KeyPattern] = (),
+        fuzzy: Iterable[FuzzyPair] = (),
     ) -> None:
         """Raises ValueError for a rule that RE2 refuses, naming it; a value is named by its position alone."""
         self._values = tuple(value for value in map(_as_text, values) if not is_ignored(value))
-        self._patterns = tuple(patterns)
-        rules = [
+        patterns, fuzzy = tuple(patterns), tuple(fuzzy)
+        self._regexes = [
             *((f"secret {n}", _value_rule(value)) for n, value in enumerate(self._values)),
-            *((f"key pattern {p.name!r}", _key_rule(p, p.body, _AFTER_KEY)) for p in self._patterns),
+            *((f"key pattern {p.name!r}", _key_rule(p, p.body, _AFTER_KEY)) for p in patterns),
             *((f"fuzzy pair {p.name!r}", p.text.encode()) for p in fuzzy),
         ]
-        self._rules = [_compiled(name, regex) for name, regex in rules]
-        self._checks = [
-            _compiled("rules together", b"|".join(b"(?:%b)" % regex for _, regex in rules[at : at + _BATCH]), check=True)
-            for at in range(0, len(rules), _BATCH)
-        ]
-        self._cut = [_compiled(p.name, _key_rule(p, f"[{p.chars}]{{4,}}", r"\z")) for p in self._patterns]
+        self._cut_regexes = [(f"cut {p.name!r}", _key_rule(p, f"[{p.chars}]{{4,}}", r"\z")) for p in patterns]
+        self._checks = [self._check(at) for at in range(0, len(self._regexes), _BATCH)]
+        self._names = [_compiled(f"key of {p.name!r}", b"(%b)" % p.key.encode()) for p in fuzzy if p.key]
+        for name, regex in self._regexes[-len(fuzzy) :] if fuzzy else ():
+            _compiled(name, regex)
+        self.has_names: Final = bool(self._names)
+        """Whether there are names under which all text is masked."""
+        self.is_named: Final = functools.lru_cache(4096)(self._find_name)
+        """Whether all text under this key or field is masked."""
 
     def __bool__(self) -> bool:
-        return bool(self._rules)
+        return bool(self._regexes)
 
     def touches(self, data: bytes) -> bool:
         """Whether a rule finds something, maybe only what is masked already. False is certain."""
@@ -111,17 +122,41 @@ class TextMask:
         masked = self.mask(text)
         data = masked.encode("utf-8", "surrogatepass")
         spellings = [spelling for value in self._values for spelling in _spellings(value)]
-        if end and (kept := min(self._tail_of_cut(data), *(_shown_at_end(data, s) for s in spellings), len(data))) < len(
-            data
-        ):
+        if end and (
+            kept := min(self._tail_of_cut(data), *(_shown_at_end(data, s) for s in spellings), len(data))
+        ) < len(data):
             data = data[:kept] + _MASK_BYTES
         if start and (shown := max((_shown_at_start(data, s) for s in spellings), default=0)):
             data = _MASK_BYTES + data[shown:]
         return data.decode("utf-8", "surrogatepass")
 
+    def _check(self, at: int) -> "_Automaton":
+        """Rules taken together: whether one of them finds something is one search."""
+        rules = self._regexes[at : at + _BATCH]
+        try:
+            return _compiled("all rules", b"|".join(b"(?:%b)" % regex for _, regex in rules), check=True)
+        except ValueError:
+            for name, regex in rules:
+                _compiled(name, regex)
+            raise
+
+    @functools.cached_property
+    def _rules(self) -> list["_Automaton"]:
+        return [_compiled(name, regex) for name, regex in self._regexes]
+
+    @functools.cached_property
+    def _cuts(self) -> list["_Automaton"]:
+        return [_compiled(name, regex) for name, regex in self._cut_regexes]
+
+    def _find_name(self, key: object) -> bool:
+        if not isinstance(key, str):
+            return False
+        data = key.encode("utf-8", "surrogatepass")
+        return any(name.fullmatch(data) for name in self._names)
+
     def _tail_of_cut(self, data: bytes) -> int:
         offset = max(0, len(data) - _EDGE)
-        found = [match.span(1)[0] for cut in self._cut if (match := cut.search(data[offset:]))]
+        found = [match.span(1)[0] for cut in self._cuts if (match := cut.search(data[offset:]))]
         return offset + min(found, default=len(data) - offset)
 
     def _masked(self, data: bytes, *, whole_chars: bool) -> bytes:
@@ -139,8 +174,7 @@ class TextMask:
 def is_ignored(value: str | bytes) -> bool:
     """Whether a told value is not looked for: under 4 characters, only spaces, or a part of the mask itself."""
     text = _as_text(value)
-    blank, mask = (not text.strip(), MASK) if isinstance(text, str) else (not text.strip(), _MASK_BYTES)
-    return blank or len(text) < _SHORTEST or text in cast(str, mask)
+    return len(text) < SHORTEST or not text.strip() or _as_bytes(text) in _MASK_BYTES
 
 
 def _spans(rule: _Automaton, data: bytes) -> Iterator[tuple[int, int]]:
@@ -164,16 +198,21 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _pieces(data: bytes, spans: Sequence[tuple[int, int]], *, whole_chars: bool) -> Iterator[bytes]:
     at = 0
-    for start, end in spans:
-        if whole_chars:  # a told value of odd bytes can begin inside a character
-            while start > at and data[start] & 0xC0 == 0x80:
-                start -= 1
-            while end < len(data) and data[end] & 0xC0 == 0x80:
-                end += 1
+    for first, last in spans:
+        start, end = _whole_chars(data, first, last) if whole_chars else (first, last)
         yield data[at:start]
         yield _MASK_BYTES
         at = end
     yield data[at:]
+
+
+def _whole_chars(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """The span, wider where it begins or ends inside a character, as that of a told value of odd bytes can."""
+    while start > 0 and data[start] & 0xC0 == 0x80:
+        start -= 1
+    while end < len(data) and data[end] & 0xC0 == 0x80:
+        end += 1
+    return start, end
 
 
 def _compiled(name: str, regex: bytes, *, check: bool = False) -> _Automaton:
@@ -235,7 +274,10 @@ def _any_spelling(unit: str | bytes) -> bytes:
 
 
 _SHORT_ESCAPES: Final = {
-    **{bytes([ord(char)]): rb"\\+" + letter for char, letter in zip("\b\f\n\r\t", (b"b", b"f", b"n", b"r", b"t"), strict=True)},
+    **{
+        bytes([ord(char)]): rb"\\+" + letter
+        for char, letter in zip("\b\f\n\r\t", (b"b", b"f", b"n", b"r", b"t"), strict=True)
+    },
     **{char: rb"\\+" + char for char in (b'"', b"'", b"/")},
     b"\\": rb"\\+",
 }
@@ -280,16 +322,12 @@ def _spellings(value: str | bytes) -> Iterator[bytes]:
 
 
 def _shown_at_end(data: bytes, spelling: bytes) -> int:
-    """Where the longest beginning of `spelling` starts with which `data` ends; its length when there is none."""
-    for length in range(min(len(spelling) - 1, len(data)), _SHORTEST - 1, -1):
-        if data.endswith(spelling[:length]):
-            return len(data) - length
-    return len(data)
+    """How much of the end of `data` is the beginning of `spelling`."""
+    lengths = range(min(len(spelling) - 1, len(data)), SHORTEST - 1, -1)
+    return next((length for length in lengths if data.endswith(spelling[:length])), 0)
 
 
 def _shown_at_start(data: bytes, spelling: bytes) -> int:
-    """How much of `data` is the longest ending of `spelling` with which it begins."""
-    for length in range(min(len(spelling) - 1, len(data)), _SHORTEST - 1, -1):
-        if data.startswith(spelling[-length:]):
-            return length
-    return 0
+    """How much of the start of `data` is the ending of `spelling`."""
+    lengths = range(min(len(spelling) - 1, len(data)), SHORTEST - 1, -1)
+    return next((length for length in lengths if data.startswith(spelling[-length:])), 0)

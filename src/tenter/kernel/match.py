@@ -49,7 +49,9 @@ def _compile_pattern(pattern: object, owner: str) -> Test:
 
 def _bounded(pattern: str, owner: str) -> str:
     if len(pattern) > LONGEST_PATTERN:
-        raise RegistrationError(f"{owner} is a pattern of {len(pattern)} characters; at most {LONGEST_PATTERN} are taken")
+        raise RegistrationError(
+            f"{owner} is a pattern of {len(pattern)} characters; at most {LONGEST_PATTERN} are taken"
+        )
     return pattern
 
 

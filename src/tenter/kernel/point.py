@@ -4,7 +4,7 @@ The kernel declares none: the catalogue layer does, and gives them to the runtim
 """
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
@@ -151,6 +151,11 @@ class Catalogue(Mapping[str, Point]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
+
+    @property
+    def names(self) -> Collection[str]:
+        """Every name of every point."""
+        return self._names.keys()
 
     def resolve(self, name: str, owner: str) -> Point:
         """The point called `name`. Raises RegistrationError naming `owner` and the nearest name."""

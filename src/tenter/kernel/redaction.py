@@ -1,35 +1,27 @@
-"""The redaction walker: masks what `TextMask` finds anywhere in a value (D§3.4, D§8).
+"""Redaction: no secret that was told, and no unmistakable key, goes on from here (D§3.4, D§8).
 
-What was redacted before is remembered by identity, so that a run is linear in its conversation: a value that is frozen
-all the way down is looked through once. Patterns and secrets are given; no agent word is known here.
+One `Redactor` serves a whole runtime. Patterns and secrets are given to it; it knows no agent word.
 """
 
 import asyncio
-import dataclasses
+import contextlib
 import threading
 import traceback
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from operator import attrgetter
-from pathlib import PurePath
-from typing import Any, ClassVar, Final, TypeVar, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeVar, cast
 
-import msgspec
-
-from tenter.kernel.frozen import MAX_DEPTH, FrozenDict, is_atom, rebuilt
-from tenter.kernel.masking import MASK, FuzzyPair, KeyPattern, TextMask, is_ignored
+from tenter.kernel.masking import FuzzyPair, KeyPattern, TextMask, is_ignored
+from tenter.kernel.walker import Redacted, Walker
 
 T = TypeVar("T")
 Note = Callable[[str], object]
 
-INLINE_CHARS: Final = 256 * 1024
-"""As much new text is looked through where the caller stands (about 0.5 ms); more goes to a thread of its own."""
-INLINE_VALUES: Final = 10_000
+CHARACTERS_AT_ONCE: Final = 256 * 1024
+"""As much new text is looked through where the caller stands (about 1 ms); more goes to a thread of its own."""
+VALUES_AT_ONCE: Final = 10_000
 """As many new values."""
-REMEMBERED: Final = 16 << 20
-"""Bytes of remembered values, roughly, in each of two generations."""
-_WORTH_REMEMBERING: Final = 1024  # characters of a text that is remembered by itself
-_CONTAINER_BYTES: Final = 100
-_SEPARATOR: Final = "\0"  # no rule matches across it but one that names it, and that is then found out
+CHAIN_DEPTH: Final = 20
+"""So many causes of an exception are told."""
 
 
 class Redactor:
@@ -52,8 +44,8 @@ class Redactor:
         values, patterns, fuzzy = tuple(secrets), tuple(patterns), tuple(fuzzy)
         self.ignored: Final = tuple(n for n, value in enumerate(values) if is_ignored(value))
         """Positions of the secrets that are not looked for: under 4 characters, blank, or a part of the mask."""
-        self._strict: Final = _Walker(TextMask(values, patterns=patterns), ())
-        self._fuzzy: Final = _Walker(TextMask(values, patterns=patterns, fuzzy=fuzzy), fuzzy)
+        self._strict: Final = Walker(TextMask(values, patterns=patterns))
+        self._fuzzy: Final = Walker(TextMask(values, patterns=patterns, fuzzy=fuzzy))
 
     def known_clean(self, value: object) -> bool:
         """Whether this very value is known to hold nothing to mask: a lookup, for hot paths. False is no verdict."""
@@ -66,18 +58,13 @@ class Redactor:
         into, and ValueError where something must be masked more than 200 levels deep. Runs where it is called: about
         2 ms for 1 MB of clean text.
         """
-        redacted, notes = self._walker(fuzzy).redact(value)
-        _tell(note, notes)
-        return redacted
+        return cast(T, _told(self._walker(fuzzy).redact(value), note))
 
     async def apply(self, value: T, *, fuzzy: bool = False, note: Note | None = None) -> T:
         """As `redact`, but a value with much new in it is walked in a thread: the event loop goes on."""
         walker = self._walker(fuzzy)
-        if (done := walker.redact_little(value)) is None:
-            done = await _in_thread(lambda: walker.redact(value))
-        redacted, notes = done
-        _tell(note, notes)
-        return cast(T, redacted)
+        done = walker.redact_little(value, characters=CHARACTERS_AT_ONCE, values=VALUES_AT_ONCE)
+        return cast(T, _told(done or await _in_thread(lambda: walker.redact(value)), note))
 
     def mask_text(self, text: str) -> str:
         """`text` with told secrets and published keys masked."""
@@ -92,11 +79,57 @@ class Redactor:
         return self._fuzzy.mask.mask_cut(text, start=start, end=end)
 
     def mask_exception_text(self, error: BaseException, *, stack: bool = False) -> str:
-        """Type, message, notes, cause and group of an exception as text, fuzzily masked; with its stack if asked."""
+        """Type, message, notes, causes and group of an exception, each on its lines, fuzzily masked; with its stack if
+        asked."""
         told = traceback.TracebackException.from_exception(error)
-        if not stack:
-            _without_stack(told)
-        return self.mask_fuzzy("".join(told.format()).strip())
+        lines = told.format() if stack else _without_stack(told)
+        return self.mask_fuzzy("".join(lines).strip())
 
-    def _walker(self, fuzzy: bool) -> "_Walker":
+    def _walker(self, fuzzy: bool) -> Walker:
         return self._fuzzy if fuzzy else self._strict
+
+
+def _told(redacted: Redacted, note: Note | None) -> object:
+    value, notes = redacted
+    if note is not None:
+        for text in notes:
+            note(text)
+    return value
+
+
+def _without_stack(told: traceback.TracebackException, depth: int = 0) -> Iterator[str]:
+    yield from told.format_exception_only()
+    if depth == CHAIN_DEPTH:
+        return
+    for one in told.exceptions or ():
+        yield from _without_stack(one, depth + 1)
+    cause = told.__cause__ or (None if told.__suppress_context__ else told.__context__)
+    if cause is not None:
+        yield "because of "
+        yield from _without_stack(cause, depth + 1)
+
+
+async def _in_thread(work: Callable[[], Redacted]) -> Redacted:
+    """The result of `work`, done in a daemon thread of its own: a pool may be full of somebody's hung work."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Redacted] = loop.create_future()
+
+    def settle(result: Redacted | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(cast(Redacted, result))
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except Exception as failed:
+            error = failed
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name="tenter-redaction", daemon=True).start()
+    return await future

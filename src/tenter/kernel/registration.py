@@ -104,6 +104,8 @@ def attach(
         takes_ended=takes_ended,
         shadow=declared.mode == "shadow",
         guards=declared.band != "app" and not declared.observe and declared.mode == "active",
+        tells=declared.abandon is not None,
+        picky=bool(declared.match) or declared.abandon is not None,
     )
 
 
@@ -144,7 +146,9 @@ def _of_plugin(plugin: Hook, catalogue: Catalogue) -> tuple[Declaration, ...]:
             )
         )
     if not found:
-        raise RegistrationError(f"the hook class {type(plugin).__qualname__!r} has no on_<point> method, such as on_tool_before")
+        raise RegistrationError(
+            f"the hook class {type(plugin).__qualname__!r} has no on_<point> method, such as on_tool_before"
+        )
     return tuple(found)
 
 
@@ -156,20 +160,28 @@ def _check_names(declared: Declaration, owner: str, *, reserved: bool) -> None:
     if declared.band not in BANDS:
         raise RegistrationError(f"{owner} names the band {declared.band!r}; expected one of {', '.join(BANDS[:-1])}")
     if declared.band == "gate" and not reserved:
-        raise RegistrationError(f"{owner} names the band 'gate', which is tenter's own; use 'baseline', 'control' or 'app'")
+        raise RegistrationError(
+            f"{owner} names the band 'gate', which is tenter's own; use 'baseline', 'control' or 'app'"
+        )
     if type(declared.priority) is not int or not 0 <= declared.priority <= 999:
-        raise RegistrationError(f"{owner} has the priority {declared.priority!r}; expected a whole number from 0 to 999")
+        raise RegistrationError(
+            f"{owner} has the priority {declared.priority!r}; expected a whole number from 0 to 999"
+        )
     if declared.mode not in ("active", "shadow"):
         raise RegistrationError(f"{owner} has the mode {declared.mode!r}; expected 'active' or 'shadow'")
     if declared.abandon is not None and _is_async(declared.abandon):
-        raise RegistrationError(f"{owner} has an async abandon; it is called while things come down: make it a plain function")
+        raise RegistrationError(
+            f"{owner} has an async abandon; it is called while things come down: make it a plain function"
+        )
 
 
 def _check_timeout(timeout: object, owner: str) -> None:
     if timeout is None:
         return
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= LONGEST_TIMEOUT:
-        raise RegistrationError(f"{owner} has the timeout {timeout!r}; expected seconds above 0, at most {LONGEST_TIMEOUT:.0f}")
+        raise RegistrationError(
+            f"{owner} has the timeout {timeout!r}; expected seconds above 0, at most {LONGEST_TIMEOUT:.0f}"
+        )
 
 
 def _policy(declared: Declaration, point: Point, owner: str) -> Policy:
@@ -179,7 +191,9 @@ def _policy(declared: Declaration, point: Point, owner: str) -> Policy:
         return "warn" if watching else point.default_policy
     if declared.on_error not in allowed:
         why = "an observer or shadow hook" if watching else "this point"
-        raise RegistrationError(f"{owner} has on_error {declared.on_error!r}; {why} takes {' or '.join(map(repr, allowed))}")
+        raise RegistrationError(
+            f"{owner} has on_error {declared.on_error!r}; {why} takes {' or '.join(map(repr, allowed))}"
+        )
     return declared.on_error
 
 

@@ -38,10 +38,11 @@ class Trace:
     Entries are kept as plain tuples until somebody reads them: writing one is on the path of every point.
     """
 
-    __slots__ = ("_raw", "_start", "add")
+    __slots__ = ("_counted", "_raw", "_start", "add")
 
     def __init__(self, start: int = 1) -> None:
         self._raw: list[Raw] = []
+        self._counted: dict[tuple[str, str], int] = {}
         self._start = start
         self.add = self._raw.append
 
@@ -51,6 +52,16 @@ class Trace:
     def note(self, time: float, source: str, code: str, **details: Detail) -> None:
         """A decision of tenter itself: a guard fired, a budget checked, a limit reached."""
         self.add((time, "note", source, code, "", FrozenDict(details)))
+
+    def count(self, time: float, source: str, code: str, op: str) -> None:
+        """One more firing of a nested operation's point: all of one op share one entry, and the last code stands."""
+        at = self._counted.setdefault((source, op), len(self._raw))
+        if at == len(self._raw):
+            self.add((time, "hook", source, code, op, FrozenDict({"firings": 1})))
+            return
+        first, kind, _, earlier, _, details = self._raw[at]
+        firings = int(details["firings"] or 0) + 1
+        self._raw[at] = (first, kind, source, code or earlier, op, FrozenDict({"firings": firings}))
 
     def events(self, after: int = 0) -> tuple[TraceEvent, ...]:
         """The entries from number `after` on (0: all)."""

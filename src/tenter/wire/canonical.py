@@ -20,7 +20,7 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast, final
 
 import msgspec
@@ -56,7 +56,7 @@ class CanonicalError(ValueError):
 
 
 class OversizeError(Exception):
-    """The value holds more text than the caller allows; raised before anything large was hashed or written."""
+    """The value holds more than the caller allows; raised before anything large was hashed or written."""
 
 
 @final
@@ -73,7 +73,7 @@ class Document:
     """What `data` names and does not hold: large texts and documents within it, by digest, all levels down."""
 
     def __init__(self, value: object, *, at_most: int | None = None) -> None:
-        """Raises `CanonicalError`; and `OversizeError` when `value` holds more than `at_most` characters of text."""
+        """Raises `CanonicalError`; and `OversizeError` when `value` holds more than `at_most` characters and items."""
         walk = _Walk(at_most)
         self.data = walk.write(value)
         self.digest = digest_of_bytes(self.data)
@@ -144,7 +144,9 @@ def restore(data: bytes, fetch: Callable[[str], bytes | None]) -> object:
     """
     try:
         return _unmark(_decode(data), fetch)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except CanonicalError:
+        raise
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise CanonicalError(f"these bytes are no canonical form ({error})") from error
 
 
@@ -180,7 +182,7 @@ class _Walk:
         if isinstance(value, dict):
             return self.mapping(cast(dict[object, object], value))
         if isinstance(value, list | tuple):
-            return self.items(cast(Iterable[object], value))
+            return self.items(cast(Sequence[object], value))
         return self.other(value)
 
     def text(self, value: str) -> object:
@@ -211,7 +213,7 @@ class _Walk:
         return value
 
     def mapping(self, value: dict[object, object]) -> object:
-        self.enter()
+        self.enter(len(value))
         changed: dict[str, object] = {}
         key: object = None
         try:
@@ -238,8 +240,8 @@ class _Walk:
             return key
         return _safe_key(key)
 
-    def items(self, value: Iterable[object]) -> object:
-        self.enter()
+    def items(self, value: Sequence[object]) -> object:
+        self.enter(len(value))
         items: list[object] = []
         same = True
         try:
@@ -278,7 +280,8 @@ class _Walk:
         if self.left is not None and self.characters > self.left:
             raise OversizeError(f"more than {self.left} characters")
 
-    def enter(self) -> None:
+    def enter(self, items: int) -> None:
+        self.count(items)
         self.levels += 1
         if self.levels > MAX_LEVELS:
             raise CanonicalError(f"nested more than {MAX_LEVELS} levels; flatten it")

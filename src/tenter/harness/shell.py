@@ -1,0 +1,91 @@
+"""The tool that runs a command by /bin/sh in the workspace.
+
+Its working folder is confined when it starts; what the command does then is not (hooks judge that, and sandboxes come
+later). How a process is started, bounded and ended is the executors'.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Final
+
+from tenter.catalogue import ToolResult
+from tenter.executors.process import ProcessResult, ProcessSpec, run_process
+from tenter.harness.calling import MOST_OUTPUT
+from tenter.harness.context import ToolContext
+from tenter.harness.errors import ToolError, shown
+from tenter.harness.tool import Tool, tool
+
+TIMEOUT_SECONDS: Final = 30.0
+KILL_AFTER_SECONDS: Final = 1.0
+"""Between TERM and KILL when the time is up."""
+MOST_BYTES: Final = MOST_OUTPUT
+COOKIE: Final = "TENTER_TOOL_CALL"
+INHERITED: Final = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
+
+
+def inherited_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a command gets of a process's environment: no keys, no proxy passwords."""
+    return {name: value for name, value in environment.items() if name in INHERITED or name.startswith("LC_")}
+
+
+async def _shell(
+    context: ToolContext,
+    command: Annotated[str, "What to run, by /bin/sh."],
+    cwd: Annotated[str, "Folder to run it in, as seen from the workspace."] = ".",
+) -> ToolResult:
+    """Run a shell command in the workspace, without input; the result is its exit code and what it printed."""
+    if "\0" in command:
+        raise ToolError("the command holds a NUL character; remove it")
+    with context.workspace.locate(cwd) as place:
+        if not place.is_folder:
+            raise ToolError(f"the working folder {shown(cwd)} {'is not a folder' if place.status else 'does not exist'}")
+        folder = context.workspace.root.joinpath(*place.parts)
+    remaining = context.remaining()
+    spec = ProcessSpec(
+        # One stream in the order of printing; the command stays on line 1 of the script that sh counts in errors.
+        argv=("/bin/sh", "-c", f"exec 2>&1; {command}"),
+        cwd=str(folder),
+        env=context.environment,
+        timeout_seconds=TIMEOUT_SECONDS if remaining is None else max(remaining, 0.0),
+        grace_seconds=KILL_AFTER_SECONDS,
+        max_output_bytes=MOST_BYTES,
+        cookie_name=COOKIE,
+        cookie=secrets.token_hex(16),
+    )
+    return _told(await run_process(spec, b""), spec.timeout_seconds)
+
+
+shell: Final[Tool] = replace(
+    tool(name="shell", timeout_seconds=TIMEOUT_SECONDS)(_shell), grace_seconds=KILL_AFTER_SECONDS + 1.0
+)
+"""It ends its processes itself when the time is up, and then tells what they printed."""
+
+
+def _told(result: ProcessResult, timeout: float) -> ToolResult:
+    printed = [stream.text for stream in (result.stdout, result.stderr) if stream.text]
+    cut = result.stdout.truncated or result.stderr.truncated
+    if cut:
+        total = result.stdout.total_bytes + result.stderr.total_bytes
+        printed.append(f"\n[cut here: the whole output has {total} bytes]")
+    return ToolResult(
+        output="\n".join((_ending(result, timeout), "".join(printed))).rstrip("\n"),
+        is_error=result.result != "ok",
+        truncated=cut,
+    )
+
+
+def _ending(result: ProcessResult, timeout: float) -> str:
+    match result.result:
+        case "ok" | "crashed":
+            return f"exit code {result.exit_code}"
+        case "signal":
+            return f"killed by {result.signal}"
+        case "timeout":
+            return f"timed out: it was ended after {timeout:.6g} s"
+        case "spawn_failed":
+            return f"could not be started: {result.error}"
+        case "unknown":
+            return f"ended, but {result.error}"
+        case "output_capped" | "cancelled":
+            return "was ended"

@@ -1,0 +1,27 @@
+"""The tools that ship with tenter, by name, each with the file that holds it. Naming them loads none of them."""
+
+import importlib
+from typing import Final
+
+from tenter.harness.tool import Tool
+from tenter.kernel import FrozenDict
+
+BUILTIN_TOOLS: Final[FrozenDict[str, str]] = FrozenDict(
+    {
+        "edit": "files",
+        "glob": "search",
+        "grep": "search",
+        "list_dir": "files",
+        "read_file": "files",
+        "shell": "shell",
+        "write_file": "files",
+    }
+)
+
+
+def builtin_tool(name: str) -> Tool:
+    """The tool called `name`. Raises KeyError for a name that is not in the table."""
+    found: object = getattr(importlib.import_module(f"tenter.harness.{BUILTIN_TOOLS[name]}"), name)
+    if not isinstance(found, Tool):
+        raise TypeError(f"{name!r} in the table of tools is {found!r}, not a tool")
+    return found

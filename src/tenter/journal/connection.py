@@ -1,0 +1,181 @@
+"""Opens the journal's SQLite file, creates its tables, and puts SQLite's troubles into words.
+
+A look creates nothing. The folder is made for its owner alone (0700), the file too (0600; SQLite gives its companions
+the same). Two processes may open or create it at the same moment.
+"""
+
+import contextlib
+import errno
+import os
+import sqlite3
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from tenter.journal.store import JournalError, JournalTrouble
+
+FORMAT: Final = 1
+"""The version of the tables, in the file's `user_version`."""
+
+LOCK_SECONDS: Final = 5.0
+"""How long another process's lock is waited for."""
+
+_SCHEMA: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS streams (
+    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, id TEXT NOT NULL,
+    name TEXT NOT NULL, status TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER,
+    UNIQUE (kind, id)
+) STRICT;
+CREATE INDEX IF NOT EXISTS streams_by_kind ON streams (kind);
+CREATE TABLE IF NOT EXISTS entries (
+    id INTEGER PRIMARY KEY, kind TEXT NOT NULL, version INTEGER NOT NULL, time INTEGER NOT NULL,
+    digest BLOB NOT NULL, hash BLOB NOT NULL, content BLOB
+) STRICT;
+CREATE TABLE IF NOT EXISTS kept (digest BLOB PRIMARY KEY, data BLOB NOT NULL) STRICT;
+PRAGMA user_version = {FORMAT};
+COMMIT;
+"""
+_VERSION: Final = "user_version FROM pragma_user_version"
+_TABLES: Final = "count(*) FROM sqlite_schema"
+_ADVICE: Final[dict[JournalTrouble, str]] = {
+    "full": "the disk is full; free some room and try again",
+    "locked": f"another process held it for {LOCK_SECONDS:g} s; let that process finish, or end it",
+    "read_only": "it may not be written or read; check the permissions of the file and its folder",
+    "damaged": "the file is damaged; move it away to go on with a new journal, and keep it for `sqlite3 FILE .recover`",
+    "foreign": "it is no journal of tenter; move it away",
+    "newer": "a newer version of tenter wrote it; upgrade tenter",
+    "removed": "it was removed or replaced while it was in use, and with it what was journaled; start again",
+    "io": "the operating system refused; check the disk, the folder and the file size limit (`ulimit -f`)",
+}
+_TROUBLES: Final[dict[int, JournalTrouble]] = {
+    sqlite3.SQLITE_FULL: "full",
+    sqlite3.SQLITE_BUSY: "locked",
+    sqlite3.SQLITE_LOCKED: "locked",
+    sqlite3.SQLITE_READONLY: "read_only",
+    sqlite3.SQLITE_PERM: "read_only",
+    sqlite3.SQLITE_CORRUPT: "damaged",
+    sqlite3.SQLITE_NOTADB: "damaged",
+}
+_ERRNOS: Final[dict[int | None, JournalTrouble]] = {
+    errno.ENOSPC: "full",
+    errno.EACCES: "read_only",
+    errno.EPERM: "read_only",
+    errno.EROFS: "read_only",
+}
+
+
+def trouble(path: Path, kind: JournalTrouble, detail: object) -> JournalError:
+    """The error that names the file, what is wrong with it (`detail` in short) and what to do."""
+    return JournalError(kind, f"the journal {str(path)!r} cannot be used ({detail}): {_ADVICE[kind]}")
+
+
+@contextlib.contextmanager
+def told(path: Path) -> Generator[None]:
+    """Turns what SQLite and the operating system raise into `JournalError`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        raise trouble(path, _TROUBLES.get(code & 0xFF, "io"), error) from error
+    except OSError as error:
+        raise trouble(path, _ERRNOS.get(error.errno, "io"), error.strerror) from error
+
+
+def connect(path: Path, *, create: bool) -> sqlite3.Connection | None:
+    """A connection to the journal at `path`; None where there is no journal and `create` is not asked for.
+
+    Opening waits for another process's lock, the connection then does not. Raises `JournalError` (`foreign`, `newer`,
+    `damaged`), sqlite3.Error and OSError.
+    """
+    is_new = not path.exists()
+    if is_new and not create:
+        return None
+    if is_new:
+        _make_folder(path.parent)
+    elif path.stat().st_size == 0 and _has_content(path.with_name(path.name + "-wal")):
+        raise trouble(path, "damaged", "it is empty, but its write-ahead log is not")
+    address = f"file:{quote(str(path.absolute()))}?mode={'rwc' if create else 'rw'}"
+    connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        is_ready = _prepare(connection, path, is_new=is_new, create=create)
+    except BaseException:
+        connection.close()
+        raise
+    if is_ready:
+        return connection
+    connection.close()
+    return None
+
+
+def wait(connection: sqlite3.Connection, seconds: float) -> None:
+    """Let the connection wait so long for another process's lock."""
+    connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """What tells the file from another one at its place; None when there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116  # a third of the time of Path.stat, and every append asks
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, *, is_new: bool, create: bool) -> bool:
+    """Whether the connection is to a journal with tables; they are made when `create`."""
+    wait(connection, LOCK_SECONDS)
+    connection.execute("BEGIN")  # or the tables that another process makes just now look foreign
+    version, tables = (_number(connection, f"SELECT {what}") for what in (_VERSION, _TABLES))
+    connection.execute("ROLLBACK")
+    if is_new:
+        path.chmod(0o600)  # before anything is in it
+    if version > FORMAT:
+        raise trouble(path, "newer", f"its format is {version}, this version reads up to {FORMAT}")
+    if version == 0:
+        if tables:
+            raise trouble(path, "foreign", "it holds other tables")
+        if not create:
+            return False
+        _make_tables(connection)
+    # Copying the log to the database takes longer than an append may; the store asks for it when there is time.
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    wait(connection, 0)
+    return True
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(_SCHEMA)
+            return
+        except sqlite3.OperationalError as error:
+            # Switching to WAL does not wait for another process that does the same: SQLite reports it at once.
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.005)
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    parent = os.open(folder.parent, os.O_RDONLY)
+    try:
+        os.fsync(parent)  # or the folder is gone, with all that was synced in it, when the machine stops
+    finally:
+        os.close(parent)
+
+
+def _has_content(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _number(connection: sqlite3.Connection, statement: str) -> int:
+    (value,) = connection.execute(statement).fetchone()
+    return int(value)

@@ -1,0 +1,299 @@
+"""The journal's tables: appended to and read, by one caller at a time.
+
+It blocks while it works; `SqliteStore` decides in which thread. Streams are numbered, and an entry's row id is made of
+its stream's number and its sequence, so that a stream is read in one sweep and an append writes one page. What was kept
+apart stands in a table of its own, once, by its digest.
+"""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Final, cast
+
+from tenter.journal.connection import LOCK_SECONDS, connect, identity, told, trouble, wait
+from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, genesis, microseconds
+from tenter.journal.sealed import Prepared, Sealed, kept, leave, prepare, seal, unseal
+from tenter.journal.store import HeadMoved, JournalError
+from tenter.journal.summary import SHOWN, StreamSummary, summarise
+from tenter.journal.tail import Tail, dropped_tail
+from tenter.wire.canonical import PREFIX, CanonicalError
+
+PAGE_BYTES: Final = 4_000_000
+"""A page ends with the entry that brings it to so many bytes."""
+
+JOURNAL: Final = Stream("process", "journal")
+"""Where the journal notes what befell itself."""
+
+_STREAM_BITS: Final = 32
+_LARGEST: Final = 2**63 - 1
+
+
+class Database:
+    """One connection to the journal at `path`, opened at first use and, for a look, only where there is a file.
+
+    Every method raises `JournalError`, and waits for no other process but within `patience`.
+    """
+
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+        """`now` dates the note about a dropped tail."""
+        self.path = path
+        self.dropped: Tail | None = None
+        """What was dropped from the log's end when the file was opened; noted in the stream `JOURNAL` too."""
+        self.uncopied = 0
+        """About how many bytes were appended since `checkpoint`."""
+        self._now = now
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._is_durable = False
+        self._numbers: dict[Stream, int] = {}
+
+    @property
+    def is_open(self) -> bool:
+        return self._connection is not None
+
+    @contextlib.contextmanager
+    def patience(self, *, create: bool) -> Generator[None]:
+        """Opens the file, and within it waits for another process's lock."""
+        with told(self.path):
+            connection = self._connect(create=create)
+            if connection:
+                wait(connection, LOCK_SECONDS)
+        try:
+            yield
+        finally:
+            if connection and connection is self._connection:
+                wait(connection, 0)
+
+    def append(
+        self, stream: Stream, prepared: Sequence[Prepared], *, durable: bool = False, expected_head: str | None = None
+    ) -> Head:
+        """As `Store.append`."""
+        with told(self.path):
+            connection = self._connect(create=True)
+            assert connection, "it was created"
+            self._sync(connection, always=durable)
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                head = self._append(connection, stream, prepared, expected_head)
+                connection.execute("COMMIT")
+            except BaseException:
+                self._numbers.pop(stream, None)
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        return head
+
+    def page(self, stream: Stream, *, after: int, limit: int, whole: bool) -> Sequence[Recorded]:
+        """The next entries above `after`, at most `limit`, as `Store.read`; none at the end.
+
+        Where one cannot be read, those before it; the error when it is the first.
+        """
+        found: list[Recorded] = []
+        with told(self.path):
+            connection = self._connect(create=False)
+            number = connection and self._number(connection, stream)
+            if not connection or not number:
+                return found
+            try:
+                for recorded in self._read(connection, stream, _row_ids(number, after), whole=whole):
+                    found.append(recorded)
+                    if len(found) == limit:
+                        break
+            except (sqlite3.Error, CanonicalError) as error:
+                if found:
+                    return found
+                if isinstance(error, CanonicalError):
+                    raise trouble(self.path, "damaged", error) from error
+                raise
+        return found
+
+    def head(self, stream: Stream) -> Head:
+        """As `Store.head`."""
+        with told(self.path):
+            connection = self._connect(create=False)
+            number = connection and self._number(connection, stream)
+            return self._head(connection, stream, number) if connection and number else genesis(stream)
+
+    def streams(self, kind: StreamKind | None, limit: int | None) -> Sequence[StreamSummary]:
+        """As `Store.streams`."""
+        with told(self.path):
+            connection = self._connect(create=False)
+            if connection is None:
+                return ()
+            rows = connection.execute(
+                f"SELECT {_SUMMARY} FROM streams {'WHERE kind = ?' if kind else ''} ORDER BY number DESC LIMIT ?",
+                (*([kind] if kind else []), -1 if limit is None else limit),
+            )
+            return [_summary(row) for row in rows]
+
+    def checkpoint(self) -> None:
+        """Copy the log into the database, as far as no reader needs it, so that the log does not grow for ever."""
+        with told(self.path):
+            self.uncopied = 0
+            if self._connection:
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def close(self) -> None:
+        """Let go of the file. The next use opens it again."""
+        connection, self._connection = self._connection, None
+        self._numbers.clear()
+        self._is_durable = False
+        if connection:
+            connection.close()
+
+    def _connect(self, *, create: bool) -> sqlite3.Connection | None:
+        if self._connection is None:
+            return self._open(create=create)
+        if identity(self.path) != self._file:
+            self.close()
+            raise trouble(self.path, "removed", "it is not the file that was opened")
+        return self._connection
+
+    def _open(self, *, create: bool) -> sqlite3.Connection | None:
+        connection = connect(self.path, create=create)
+        if connection:
+            self._connection = connection
+            self._file = identity(self.path)
+            self._look_for_a_dropped_tail(connection)
+        return connection
+
+    def _look_for_a_dropped_tail(self, connection: sqlite3.Connection) -> None:
+        """Report once what SQLite dropped from the end of the log. Where it cannot be found out, it is left."""
+        log = self.path.with_name(self.path.name + "-wal")
+        with contextlib.suppress(sqlite3.Error, JournalError):  # a read-only or full disk takes no note
+            before = _one(connection, "PRAGMA data_version")
+            busy, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if busy or dropped_tail(log, frames) is None:
+                return
+            connection.execute("BEGIN IMMEDIATE")  # now no other process is in the middle of an append
+            tail = dropped_tail(log, frames) if _one(connection, "PRAGMA data_version") == before else None
+            connection.execute("ROLLBACK")
+            if tail is None:
+                return
+            self.dropped = tail
+            content = {"code": "journal_tail_dropped", "bytes": tail.bytes, "zeros": tail.zeros}
+            note = Entry(kind="note", time=microseconds(self._now()), content=content)
+            self.append(JOURNAL, prepare([note]), durable=True)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def _sync(self, connection: sqlite3.Connection, *, always: bool) -> None:
+        if always != self._is_durable:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if always else 'NORMAL'}")
+            self._is_durable = always
+
+    def _append(
+        self, connection: sqlite3.Connection, stream: Stream, prepared: Sequence[Prepared], expected_head: str | None
+    ) -> Head:
+        number = self._number(connection, stream)
+        head = self._head(connection, stream, number) if number else genesis(stream)
+        if expected_head is not None and expected_head != head.hash:
+            raise HeadMoved(stream, head)
+        if not prepared:
+            return head
+        if number is None:
+            number = self._begin(connection, StreamSummary(stream=stream, started=prepared[0].entry.time))
+        self._summarise(connection, number, [item.entry for item in prepared])
+        sealed = seal(head, prepared)
+        connection.executemany(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", [_row(number, one) for one in sealed]
+        )
+        apart = kept(prepared)
+        if apart:
+            rows = [(_blob(digest), data) for digest, data in apart.items()]
+            connection.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?)", rows)
+        self.uncopied += sum(map(len, apart.values())) + sum(len(one.data or b"") for one in sealed)
+        return Head(sealed[-1].sequence, sealed[-1].hash)
+
+    def _begin(self, connection: sqlite3.Connection, summary: StreamSummary) -> int:
+        stream = summary.stream
+        row = (stream.kind, stream.id, summary.name, summary.status, summary.started, summary.ended)
+        cursor = connection.execute(f"INSERT INTO streams ({_SUMMARY}) VALUES (?, ?, ?, ?, ?, ?)", row)
+        number = self._numbers[stream] = cast(int, cursor.lastrowid)
+        return number
+
+    def _summarise(self, connection: sqlite3.Connection, number: int, entries: Sequence[Entry]) -> None:
+        shown = [entry for entry in entries if entry.kind in SHOWN]
+        if not shown:
+            return
+        found = connection.execute(f"SELECT {_SUMMARY} FROM streams WHERE number = ?", (number,)).fetchone()
+        summary = _summary(found)
+        for entry in shown:
+            summary = summarise(summary, entry)
+        row = (summary.name, summary.status, summary.ended, number)
+        connection.execute("UPDATE streams SET name = ?, status = ?, ended = ? WHERE number = ?", row)
+
+    def _number(self, connection: sqlite3.Connection, stream: Stream) -> int | None:
+        number = self._numbers.get(stream)
+        if number is None:
+            row = connection.execute(
+                "SELECT number FROM streams WHERE kind = ? AND id = ?", (stream.kind, stream.id)
+            ).fetchone()
+            if row:
+                number = self._numbers[stream] = int(row[0])
+        return number
+
+    def _head(self, connection: sqlite3.Connection, stream: Stream, number: int) -> Head:
+        row = connection.execute(
+            "SELECT id, hash FROM entries WHERE id > ? AND id <= ? ORDER BY id DESC LIMIT 1", _row_ids(number, 0)
+        ).fetchone()
+        return Head(row[0] % (1 << _STREAM_BITS), _digest(row[1])) if row else genesis(stream)
+
+    def _read(
+        self, connection: sqlite3.Connection, stream: Stream, row_ids: tuple[int, int], *, whole: bool
+    ) -> Iterator[Recorded]:
+        size = 0
+
+        def fetch(digest: str) -> bytes:
+            nonlocal size
+            row = connection.execute("SELECT data FROM kept WHERE digest = ?", (_blob(digest),)).fetchone()
+            if row is None:
+                raise CanonicalError(f"{digest!r}, which an entry names, is missing")
+            size += len(row[0])
+            return row[0]
+
+        rows = connection.execute("SELECT * FROM entries WHERE id > ? AND id <= ? ORDER BY id", row_ids)
+        with contextlib.closing(rows):
+            for row in rows:
+                sealed = _sealed(row)
+                size += len(sealed.data or b"")
+                yield unseal(stream, sealed, fetch if whole else leave)
+                if size >= PAGE_BYTES:
+                    return
+
+
+_SUMMARY: Final = "kind, id, name, status, started, ended"
+
+
+def _summary(row: tuple[StreamKind, str, str, str, int, int | None]) -> StreamSummary:
+    kind, identifier, name, status, started, ended = row
+    return StreamSummary(stream=Stream(kind, identifier), name=name, status=status, started=started, ended=ended)
+
+
+def _row_ids(number: int, after: int) -> tuple[int, int]:
+    """The row ids of a stream's entries are above the first and up to the second."""
+    return (number << _STREAM_BITS) + after, (number + 1 << _STREAM_BITS) - 1
+
+
+def _row(number: int, sealed: Sealed) -> tuple[object, ...]:
+    row_id = (number << _STREAM_BITS) + sealed.sequence
+    return row_id, sealed.kind, sealed.version, sealed.time, _blob(sealed.digest), _blob(sealed.hash), sealed.data
+
+
+def _sealed(row: tuple[int, str, int, int, bytes, bytes, bytes | None]) -> Sealed:
+    row_id, kind, version, time, digest, hash_, data = row
+    return Sealed(row_id % (1 << _STREAM_BITS), kind, version, time, _digest(digest), _digest(hash_), data)
+
+
+def _blob(digest: str) -> bytes:
+    return bytes.fromhex(digest.removeprefix(PREFIX))
+
+
+def _digest(blob: bytes) -> str:
+    return PREFIX + blob.hex()
+
+
+def _one(connection: sqlite3.Connection, statement: str) -> int:
+    (value,) = connection.execute(statement).fetchone()
+    return int(value)

@@ -1,0 +1,135 @@
+"""The kernel's front: hooks and a catalogue in, operations and decisions out (D§16).
+
+Everything is checked and compiled when a runtime is built; nothing registers while it lives.
+"""
+
+import hashlib
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TypeVar, cast
+
+import msgspec
+
+from tenter.kernel.call import arm
+from tenter.kernel.chain import Chain, Link
+from tenter.kernel.clock import SYSTEM_CLOCK, Clock
+from tenter.kernel.decision import Decision
+from tenter.kernel.dispatch import Dispatcher
+from tenter.kernel.ending import Done, Stopped
+from tenter.kernel.event import Event
+from tenter.kernel.frame import ended
+from tenter.kernel.point import Catalogue, Operation, Point, Rule
+from tenter.kernel.redaction import Redactor
+from tenter.kernel.registration import compile_chains
+from tenter.kernel.runner import Body, Chains, Runner, Steps
+from tenter.kernel.trace import Trace
+
+B = TypeVar("B", bound=Event)
+A = TypeVar("A", bound=Event)
+
+DEFAULT_TIMEOUT = 30.0
+
+
+class Runtime:
+    """Runs operations of one catalogue with one set of hooks.
+
+    `hooks` are functions made by `@hook`, `Hook` instances or classes, and declarations. `gates` may stand in the
+    reserved band. `redactor` knows what must not reach a hook; `digest` names a call, so that an approval binds to it;
+    `timeout` is the deadline, in seconds, of hooks that name none. Raises RegistrationError for what cannot be attached.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        hooks: Iterable[object] = (),
+        *,
+        gates: Iterable[object] = (),
+        redactor: Redactor | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        digest: Callable[[Mapping[str, object]], str] | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        self.catalogue = catalogue
+        self.trace = Trace()
+        """Where entries go for which the caller names no other trace."""
+        self._chains = compile_chains(catalogue, hooks, gates=gates, timeout=timeout)
+        for chain in self._chains.values():
+            for link in chain.running_order:
+                arm(link, clock, ended)
+        self._named = {name: self._chains[catalogue[name].name] for name in catalogue.names}
+        self._operations = {name: self._chains_of(operation) for name, operation in catalogue.operations.items()}
+        self._dispatcher = Dispatcher(
+            clock, redactor if redactor is not None else Redactor(), _call_digest(digest or _sha256), timeout
+        )
+
+    async def run(
+        self,
+        operation: Operation[B, A],
+        event: B,
+        body: Body[B],
+        *,
+        trace: Trace | None = None,
+        steps: Steps | None = None,
+    ) -> Done[A] | Stopped:
+        """A whole operation. Returns how it ended; raises only cancellation. A span's two ends are dispatched apart."""
+        if operation.shape == "span":
+            raise ValueError(f"{operation.name} is a span: dispatch its pre and its post, each on its own")
+        runner = Runner(
+            self._dispatcher, operation, self._operations[operation.name], self.trace if trace is None else trace, steps
+        )
+        return await runner.run(event, body)
+
+    async def finish(self, operation: Operation[B, A], after: A, *, trace: Trace | None = None) -> Done[A] | Stopped:
+        """The post chain of an operation whose result is there already."""
+        runner = Runner(
+            self._dispatcher, operation, self._operations[operation.name], self.trace if trace is None else trace
+        )
+        return await runner.finish(after)
+
+    def dispatch(self, point: str, event: Event, *, trace: Trace | None = None) -> Coroutine[object, object, Decision]:
+        """One point, awaited: its chain and its observers.
+
+        Raises RegistrationError for a point that does not exist; like `run`, when awaited, only cancellation.
+        """
+        chain = self._named.get(point) or self.chain(point)
+        if trace is None:
+            trace = self.trace
+        if chain.empty or self._dispatcher.redactor.known_clean(event):
+            return self._dispatcher.fire(chain, event, trace)
+        return self._dispatch_unseen(chain, event, trace)
+
+    async def _dispatch_unseen(self, chain: Chain, event: Event, trace: Trace) -> Decision:
+        return await self._dispatcher.fire(chain, await self._dispatcher.admit(event, trace), trace)
+
+    def chain(self, point: str) -> Chain:
+        """What runs at `point`, in order."""
+        return self._chains[self.catalogue.resolve(point, "the caller").name]
+
+    @property
+    def chains(self) -> Mapping[str, Chain]:
+        """What runs at every point of the catalogue, by the point's name."""
+        return self._chains
+
+    def links(self) -> tuple[Link, ...]:
+        """Every hook at every point, with its figures."""
+        return tuple(link for chain in self._chains.values() for link in chain.running_order)
+
+    def _chains_of(self, operation: Operation[Event, Event]) -> Chains:
+        def chain(phase: str) -> Chain:
+            name = f"{operation.name}.{phase}"
+            return self._chains.get(name) or _nowhere(operation)
+
+        return Chains(chain("pre"), chain("in"), chain("post"))
+
+
+def _sha256(call: Mapping[str, object]) -> str:
+    return "sha256:" + hashlib.sha256(msgspec.json.encode(call, order="sorted")).hexdigest()
+
+
+def _call_digest(digest: Callable[[Mapping[str, object]], str]) -> Callable[[Event], str]:
+    """Names the call that an event stands for: all its own fields but the approval, which is bound to the rest."""
+    return lambda event: digest({name: value for name, value in event.payload().items() if name != "approval"})
+
+
+def _nowhere(operation: Operation[Event, Event]) -> Chain:
+    """The empty chain of a phase that an operation does not have."""
+    return Chain(Point(operation.name, operation, "in", Rule(""), operation.before))

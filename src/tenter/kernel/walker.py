@@ -1,0 +1,334 @@
+"""Walks a value of any depth and masks what a `TextMask` finds in it (D§8).
+
+First it only looks, collecting what is new into one text for one search; only what holds something is rebuilt. What is
+frozen all the way down and clean is remembered by identity, so that a run is linear in its conversation.
+"""
+
+import re
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from enum import Enum
+from operator import is_
+from pathlib import PurePath
+from typing import Any, Final, cast
+
+import msgspec
+
+from tenter.kernel.frozen import DATES, MAX_DEPTH, NUMBERS, FrozenDict, rebuilt, record_of
+from tenter.kernel.masking import MASK, SHORTEST, TextMask
+
+REMEMBERED: Final = 16 << 20
+"""Bytes, roughly, that each of the two generations of a memory keeps alive."""
+
+_EMPTY: Final = NUMBERS | DATES
+_CONTAINER_BYTES: Final = 100
+_SLUG: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # a name; a note is no place for anything else
+_LONG: Final = 1024  # a text of so many characters is remembered by itself
+
+Redacted = tuple[object, Sequence[str]]
+"""A masked value, and notes of what was dropped from it."""
+
+
+class Walker:
+    """One mask and the memory of what is clean under it."""
+
+    def __init__(self, mask: TextMask) -> None:
+        self.mask: Final = mask
+        self.memory: Final = Memory()
+
+    def knows(self, value: object) -> bool:
+        """Whether this very value is known to be clean."""
+        return id(value) in self.memory.young or self.memory.knows(value)
+
+    def redact(self, root: object) -> Redacted:
+        """`root` masked. Raises TypeError and ValueError as `Redactor.redact` says."""
+        if self.knows(root):
+            return root, ()
+        look = _Look(self)
+        look.through(root)
+        return self._redact(root, look)
+
+    def redact_little(self, root: object, *, characters: int, values: int) -> Redacted | None:
+        """As `redact`; None when more than so many characters or values are new."""
+        if self.knows(root):
+            return root, ()
+        look = _Look(self)
+        return self._redact(root, look) if look.through(root, characters, values) else None
+
+    def _redact(self, root: object, look: "_Look") -> Redacted:
+        if not look.named and not self.mask.touches(look.data()):
+            look.remember()
+            return root, ()
+        rewrite = _Rewrite(self)
+        result = rewrite.of(root)
+        if result is not root:
+            look = _Look(self)
+            look.through(result)
+        look.remember()
+        return result, rewrite.notes
+
+
+class Memory:
+    """Which values are clean, by identity: they are kept alive here, so that no other value can have their id."""
+
+    def __init__(self) -> None:
+        self.young: dict[int, object] = {}
+        self._old: dict[int, object] = {}
+        self._weight = 0
+
+    def knows(self, value: object) -> bool:
+        """Whether it was added, and is not forgotten; what is asked for is forgotten last."""
+        key = id(value)
+        if key in self.young:
+            return True
+        if key not in self._old:
+            return False
+        self.add((value,), 0)
+        return True
+
+    def add(self, values: Collection[object], characters: int) -> None:
+        """Remember `values`, which hold so many characters that were not remembered."""
+        young = self.young
+        for value in values:
+            young[id(value)] = value
+        self._weight += characters + _CONTAINER_BYTES * len(values)
+        if self._weight > REMEMBERED:
+            self._old, self.young, self._weight = young, {}, 0
+
+
+class _Look:
+    """What a look through a value finds that is not known to be clean."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.named = False  # a text stands under a name that is masked
+        self._mask, self._memory = walker.mask, walker.memory
+        self._texts: list[str] = []
+        self._blobs: list[bytes] = []
+        self._new: list[object] = []
+        self._characters = 0
+        self._changeable = False  # something could change later, so that nothing may be remembered
+
+    def through(self, root: object, characters: int | None = None, values: int | None = None) -> bool:
+        """Look at everything; False when that would be more than so much."""
+        young, stack, seen, steps = self._memory.young, [root], set[int](), 0
+        while stack:
+            value = stack.pop()
+            steps += 1
+            if characters is not None and values is not None and (self._characters > characters or steps > values):
+                return False
+            cls, key = type(value), id(value)
+            if cls is str:
+                self._text(cast(str, value))
+            elif cls not in _EMPTY and key not in young and key not in seen and not self._memory.knows(value):
+                seen.add(key)
+                stack.extend(self._inside(value))
+        return True
+
+    def data(self) -> bytes:
+        """All new text in one piece. What is found across two texts is found out in the rewriting."""
+        return b"\0".join(("\0".join(self._texts).encode("utf-8", "surrogatepass"), *self._blobs))
+
+    def remember(self) -> None:
+        if not self._changeable:
+            self._memory.add(self._new, self._characters)
+
+    def _text(self, text: str) -> None:
+        if len(text) >= _LONG:
+            if self._memory.knows(text):
+                return
+            self._new.append(text)
+        if len(text) >= SHORTEST:
+            self._texts.append(text)
+            self._characters += len(text)
+
+    def _inside(self, value: object) -> Iterable[object]:
+        match value:
+            case msgspec.Struct():
+                return self._record(value)
+            case tuple() | frozenset():
+                self._new.append(cast(object, value))
+                young = self._memory.young
+                return [item for item in cast(Iterable[object], value) if id(item) not in young]
+            case dict() | Mapping():
+                return self._mapping(cast(Mapping[object, object], value))
+            case bytes() | bytearray():
+                self._blobs.append(bytes(value))
+                self._characters += len(value)
+                self._changeable |= isinstance(value, bytearray)
+            case list() | set():
+                self._changeable = True
+                return cast(Iterable[object], value)
+            case Enum():
+                pass
+            case PurePath():
+                self._text(str(value))
+            case str():
+                self._text(str.__str__(value))
+                self._changeable = True
+            case int() | float() | complex():
+                self._changeable = True
+            case _:
+                return self._record(value)
+        return ()
+
+    def _mapping(self, value: Mapping[object, object]) -> Iterable[object]:
+        if isinstance(value, FrozenDict):
+            self._new.append(cast(object, value))
+        else:
+            self._changeable = True
+        if self._mask.has_names and any(map(self._shows_named, value.keys(), value.values())):
+            self.named = True
+        return [*value, *value.values()]
+
+    def _record(self, value: object) -> Iterable[object]:
+        cls = type(value)
+        try:
+            record = record_of(cls)
+        except TypeError:
+            raise TypeError(
+                f"a value of the class {cls.__qualname__!r} cannot be looked into for secrets; give its text instead"
+            ) from None
+        if record.frozen:
+            self._new.append(value)
+        else:
+            self._changeable = True
+        items = record.read(value)
+        if self._mask.has_names and any(map(self._shows_named, record.fields, items)):
+            self.named = True
+        return items
+
+    def _shows_named(self, name: object, item: object) -> bool:
+        return self._mask.is_named(name) and _is_shown(item)
+
+
+class _Rewrite:
+    """One rewriting: shared values stay shared, and notes say what was dropped."""
+
+    def __init__(self, walker: Walker, room: int = MAX_DEPTH) -> None:
+        self.notes: list[str] = []
+        self._walker = walker
+        self._room = room
+        self._done: dict[int, tuple[object, object]] = {}  # by id, with the value itself to keep the id its own
+
+    def of(self, value: object) -> object:
+        if type(value) is str:
+            return self._walker.mask.mask(value) if len(value) >= SHORTEST else value
+        if (done := self._done.get(id(value))) is not None:
+            return done[1]
+        if self._walker.knows(value):
+            return value
+        if self._room == 0:
+            raise ValueError(f"a value with a secret in it is nested more than {MAX_DEPTH} levels deep; flatten it")
+        self._room -= 1
+        new = self._inside(value)
+        self._room += 1
+        self._done[id(value)] = (value, new)
+        return new
+
+    def _inside(self, value: Any) -> object:
+        match value:
+            case msgspec.Struct():
+                return self._record(value)
+            case tuple() | list() | set() | frozenset():
+                return self._items(cast(Collection[object], value))
+            case Mapping():
+                return self._mapping(cast(Mapping[object, object], value))
+            case bytes() | bytearray():
+                masked = self._walker.mask.mask_bytes(bytes(value))
+                return value if masked == value else type(value)(masked)
+            case Enum() | int() | float() | complex():
+                return value
+            case PurePath():
+                masked = self._walker.mask.mask(str(value))
+                return value if masked == str(value) else type(value)(masked)
+            case str():
+                masked = self._walker.mask.mask(str.__str__(value))
+                return value if masked == str.__str__(value) else masked
+            case _:
+                return value if type(value) in _EMPTY else self._record(value)
+
+    def _items(self, value: Collection[object]) -> object:
+        items = [self.of(item) for item in value]
+        if all(map(is_, items, value)):
+            return value
+        cls = type(value)
+        return cast(Any, tuple).__new__(cls, items) if isinstance(value, tuple) else cast(Any, cls)(items)
+
+    def _mapping(self, value: Mapping[object, object]) -> Mapping[object, object]:
+        is_named = self._walker.mask.is_named
+        entries = [
+            (key, self.of(key), item, self.of(_hidden(item) if is_named(key) else item)) for key, item in value.items()
+        ]
+        if all(key is new_key and item is new_item for key, new_key, item, new_item in entries):
+            return value
+        taken = {key for key, new_key, *_ in entries if new_key is key}
+        result: dict[object, object] = {}
+        for key, new_key, _, new_item in entries:
+            free = key if new_key is key else _free(cast(Hashable, new_key), taken)
+            taken.add(free)
+            result[free] = new_item
+        return FrozenDict(result) if isinstance(value, FrozenDict) else result
+
+    def _record(self, value: object) -> object:
+        record, is_named = record_of(type(value)), self._walker.mask.is_named
+        changed: dict[str, object] = {}
+        for name, item in zip(record.fields, record.read(value), strict=True):
+            if name in record.opaque and isinstance(item, Mapping):
+                new = self._without(cast(Mapping[object, object], item), f"{type(value).__name__}.{name}")
+            else:
+                new = self.of(_hidden(item) if is_named(name) else item)
+            if new is not item:
+                changed[name] = new
+        return rebuilt(value, changed) if changed else value
+
+    def _without(self, entries: Mapping[object, object], where: str) -> Mapping[object, object]:
+        """The entries in which nothing would be masked: the others cannot be edited."""
+        trial = _Rewrite(self._walker, self._room)
+        kept: dict[object, object] = {}
+        for key, item in entries.items():
+            shown = trial.of(key)
+            named = self._walker.mask.is_named(key) and _is_shown(item)
+            if shown is key and not named and trial.of(item) is item:
+                kept[key] = item
+            else:
+                self.notes.append(f"dropped {where}.{shown}" if _SLUG.fullmatch(str(shown)) else f"dropped {where}")
+        return entries if len(kept) == len(entries) else FrozenDict(kept)
+
+
+def _hidden(item: object) -> object:
+    """What stands for the text under a name that is masked; anything but text stays."""
+    match item:
+        case "" | b"":
+            return item
+        case str():
+            return item if item == MASK else MASK
+        case bytes():
+            return item if item == MASK.encode() else MASK.encode()
+        case tuple() | list():
+            return _all_hidden(cast(Collection[object], item))
+        case _:
+            return item
+
+
+def _is_shown(item: object) -> bool:
+    return _hidden(item) is not item
+
+
+def _all_hidden(items: Collection[object]) -> object:
+    hidden = [_hidden(item) for item in items]
+    same = all(map(is_, hidden, items))
+    return items if same else hidden if isinstance(items, list) else tuple(hidden)
+
+
+def _free(key: Hashable, taken: Collection[object]) -> Hashable:
+    """`key`, or with a number when it is taken: two keys may be alike once they are masked."""
+    free, number = key, 1
+    while free in taken:
+        number += 1
+        match key:
+            case str():
+                free = f"{key} ({number})"
+            case bytes():
+                free = b"%b (%d)" % (key, number)
+            case _:
+                free = (key, number)
+    return free

@@ -1,0 +1,183 @@
+"""The keys of `tenter.yaml` are those of D§12, and none is accepted that nothing carries out."""
+
+import msgspec
+import pytest
+
+from tenter.config.check import check
+from tenter.config.document import parse
+from tenter.config.keys import HOOK, project_keys, user_keys
+from tenter.config.schema import ListOf, MapOf, Refused, Schema, Table
+from tenter.config.spec import HookDefaults, HookSpec, HooksSpec, ModelSpec, MutateSpec, Spec, TaskSpec, ToolSpec
+
+MODEL = "models: {m: {provider: scripted, file: f}}\n"
+
+
+def problems(text: str, *, user: bool = False) -> list[str]:
+    document = parse(text.encode(), "f")
+    assert document.root is not None
+    schema = user_keys() if user else project_keys(["shell"])
+    return [str(one) for one in check(schema, document.root, {"tool": ["shell"]}).problems]
+
+
+def hook_problems(hook: str) -> list[str]:
+    return [one.split(": ", 2)[2] for one in problems(f"version: 1\nhooks: {{events: {{tool.before: [{hook}]}}}}")]
+
+
+def usable(schema: Schema) -> set[str]:
+    assert isinstance(schema, Table)
+    return {key for key, inner in schema.keys.items() if not isinstance(inner, Refused)}
+
+
+def table(schema: Schema, *path: str) -> Schema:
+    for key in path:
+        while isinstance(schema, MapOf | ListOf):
+            schema = schema.value if isinstance(schema, MapOf) else schema.item
+        assert isinstance(schema, Table)
+        schema = schema.keys[key]
+    while isinstance(schema, MapOf | ListOf):
+        schema = schema.value if isinstance(schema, MapOf) else schema.item
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("path", "spec", "made"),
+    [
+        ((), Spec, {"file", "positions"}),
+        (("models",), ModelSpec, set[str]()),
+        (("tasks",), TaskSpec, set[str]()),
+        (("tools",), ToolSpec, set[str]()),
+        (("hooks",), HooksSpec, set[str]()),
+        (("hooks", "defaults"), HookDefaults, set[str]()),
+        (("hooks", "events"), HookSpec, {"where"}),
+        (("hooks", "events", "mutate"), MutateSpec, set[str]()),
+    ],
+)
+def test_every_usable_key_is_a_field_of_its_spec_and_every_field_a_key(
+    path: tuple[str, ...], spec: type[msgspec.Struct], made: set[str]
+) -> None:
+    fields = {field.name for field in msgspec.structs.fields(spec)}
+    assert fields - made == usable(table(project_keys([]), *path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "policy: [{name: x}]",
+        "loop: {}",
+        f"{MODEL}tasks: {{t: {{version: 1, model: m, instructions: x, budgets: {{}}}}}}",
+        f"{MODEL}tasks: {{t: {{version: 1, model: m, instructions: x, guardrails: []}}}}",
+        f"{MODEL}tasks: {{t: {{version: 1, model: m, instructions: x, output_schema: {{}}}}}}",
+        "tools: {shell: {risk: high}}",
+        "tools: {shell: {sandbox: process}}",
+        "tools: {web: {python: 'a:b', mcp: {}}}",
+        "hooks: {defaults: {suspend_mode: wait_for_resume}}",
+        "hooks: {events: {tool.before: [{name: a, url: https://x}]}}",
+        "hooks: {events: {tool.before: [{name: a, mcp: {}}]}}",
+        "hooks: {events: {tool.before: [{name: a, python: 'a:b', when: 'true'}]}}",
+        "hooks: {events: {tool.before: [{name: a, python: 'a:b', suspend_mode: retry_backoff}]}}",
+        "hooks: {events: {tool.before: [{name: a, script: x, on_error: warn, mutate: {enabled: true}}]}}",
+    ],
+)
+def test_what_nothing_carries_out_yet_is_refused_as_that_and_not_as_unknown(text: str) -> None:
+    said = problems(f"version: 1\n{text}\n")
+    assert len(said) == 1
+    assert "not supported yet" in said[0]
+
+
+@pytest.mark.parametrize("key", ["command: [x]", "script: x"])
+def test_a_hook_that_runs_a_process_must_say_what_a_failure_does(key: str) -> None:
+    assert hook_problems(f"{{name: a, {key}, on_error: block}}") == []
+    assert [one.split("; ")[0] for one in hook_problems(f"{{name: a, {key}}}")] == [
+        f"'{key.split(':', 1)[0]}' needs 'on_error' beside it"
+    ]
+
+
+def test_a_python_hook_need_not_say_what_a_failure_does() -> None:
+    assert hook_problems("{name: a, python: 'm:f'}") == []
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *["cwd: x", "env: {A: b}", "pass_env: [A]", "grace_seconds: 1", "max_output_bytes: 1", "verdict: json"],
+        "mutate: {enabled: false}",
+    ],
+)
+def test_a_setting_of_processes_is_refused_for_a_python_hook(setting: str) -> None:
+    assert hook_problems(f"{{name: a, script: x, on_error: warn, {setting}}}") == []
+    assert [one.split("; ")[0] for one in hook_problems(f"{{name: a, python: 'm:f', {setting}}}")] == [
+        f"'{setting.split(':', 1)[0]}' needs 'command' or 'script' beside it"
+    ]
+
+
+def test_an_observer_has_no_verdict() -> None:
+    said = hook_problems("{name: a, script: x, on_error: warn, observe: true, verdict: json}")
+    assert said == ["'verdict' cannot stand where 'observe' is true; an observer gives no answer"]
+
+
+@pytest.mark.parametrize(
+    "target", ["m:f", "my.mod:Class.method", "_m1:f_2", "hooks/my.py:f", "../x.py:f", "m\u00fc:\u00e4"]
+)
+def test_a_target_is_a_module_or_a_file_and_an_attribute(target: str) -> None:
+    assert hook_problems(f"{{name: a, python: '{target}'}}") == []
+
+
+@pytest.mark.parametrize("target", ["m", "m:", ":f", "m:f()", "m f:g", "m:f:g", "1m:f", "m..n:f", "m/n:f"])
+def test_what_is_no_target_is_refused(target: str) -> None:
+    assert len(hook_problems(f"{{name: a, python: '{target}'}}")) == 1
+
+
+@pytest.mark.parametrize("entry", ["sk-live-0123456789", "OPENAI API KEY", "A=b", "''", "1A"])
+def test_a_secret_that_is_no_name_is_refused_and_not_shown(entry: str) -> None:
+    said = problems(f"version: 1\nsecrets: [{entry}]")
+    assert len(said) == 1
+    assert "expected the name of an environment variable" in said[0]
+    assert entry.strip("'") not in said[0] or entry == "''"
+
+
+def test_a_value_in_env_is_text_and_not_shown() -> None:
+    said = hook_problems("{name: a, script: x, on_error: warn, env: {TOKEN: 123456789}}")
+    assert len(said) == 1
+    assert "123456789" not in said[0]
+
+
+@pytest.mark.parametrize("name", ["TENTER_RUN_ID", "a-b", "1", "A=b"])
+def test_a_variable_of_a_hook_has_a_proper_name_that_is_not_one_of_ours(name: str) -> None:
+    assert len(hook_problems(f"{{name: a, script: x, on_error: warn, env: {{'{name}': b}}}}")) == 1
+    assert len(hook_problems(f"{{name: a, script: x, on_error: warn, pass_env: ['{name}']}}")) == 1
+
+
+def test_a_tool_of_ones_own_needs_its_function_and_a_built_in_one_takes_none() -> None:
+    assert problems("version: 1\ntools: {shell: {timeout_seconds: 5}, mine: {python: 'm:f'}}") == []
+    assert problems("version: 1\ntools: {shel: {}}") == [
+        "f:2:9: at tools.shel: the key 'python' is missing; did you mean 'shell'?"
+    ]
+    assert [one.split("; ")[0] for one in problems("version: 1\ntools: {shell: {python: 'm:f'}}")] == [
+        "f:2:17: at tools.shell.python: 'python' cannot be given: a tool of this name is built in"
+    ]
+
+
+def test_a_task_names_models_and_tools_that_exist() -> None:
+    said = problems("version: 1\ntasks:\n  fix: {version: 1, model: defalt, instructions: x, tools: [shell, lokup]}\n")
+    assert [one.split(": ", 1)[0] for one in said] == ["f:3:28", "f:3:68"]
+    assert [one.split("expected ")[1].split(";")[0] for one in said] == [
+        "the name of a model, got 'defalt'",
+        "the name of a tool, got 'lokup'",
+    ]
+
+
+def test_the_users_file_holds_hooks_and_secrets_and_nothing_of_a_project() -> None:
+    assert problems("version: 1\nsecrets: [A]\nhooks: {plugins: ['m:f']}", user=True) == []
+    said = problems("version: 1\nmodels: {}\ntasks: {}\ntools: {}\npolicy: []\nloop: {}\nzzz: 1", user=True)
+    assert len(said) == 6
+    assert all("does not belong in the user's file" in one for one in said[:-1])
+    assert said[-1].endswith("the keys here are hooks, secrets, version")
+
+
+def test_the_version_is_one_and_must_be_said() -> None:
+    assert problems("version: 2") == ["f:1:10: at version: expected 1, got 2"]
+    assert problems("secrets: []") == ["f:1:1: the key 'version' is missing"]
+
+
+def test_a_hook_is_asked_for_by_the_same_keys_at_every_point() -> None:
+    assert table(project_keys([]), "hooks", "events") is HOOK

@@ -1,0 +1,51 @@
+import msgspec
+import pytest
+
+from tenter.journal.entry import Entry, Stream, genesis, verify
+from tenter.journal.sealed import kept, leave, prepare, seal, unseal
+from tenter.journal.store import JournalError
+from tenter.wire.canonical import CanonicalError, Document, OversizeError
+
+RUN = Stream("run", "r1")
+NOTE = Entry(kind="note", time=1, content={"text": "x"})
+
+
+def test_sealed_entries_continue_the_chain_and_open_to_what_they_were() -> None:
+    first = seal(genesis(RUN), prepare([NOTE, NOTE]))
+    records = [unseal(RUN, sealed, leave) for sealed in first]
+    second = seal(records[-1].head, prepare([NOTE]))
+    records += [unseal(RUN, sealed, leave) for sealed in second]
+    assert [record.sequence for record in records] == [1, 2, 3]
+    assert [record.entry for record in records] == [NOTE] * 3
+    assert verify(records) is None
+
+
+def test_what_several_entries_keep_apart_is_kept_once() -> None:
+    message = Document({"role": "user"})
+    prepared = prepare([Entry(kind="note", time=1, content={"added": [message]})] * 2)
+    assert kept(prepared) == {message.digest: b'{"role":"user"}'}
+
+
+def test_content_without_canonical_form_is_refused_by_kind_and_place() -> None:
+    with pytest.raises(JournalError, match="an entry 'acted' cannot be journaled, at 'value': ") as caught:
+        prepare([NOTE, Entry(kind="acted", time=1, content={"value": object()})])
+    assert caught.value.trouble == "content"
+
+
+def test_an_entry_larger_than_asked_for_is_refused_before_it_is_written() -> None:
+    with pytest.raises(OversizeError):
+        prepare([NOTE, Entry(kind="note", time=1, content={"text": "x" * 100})], at_most=50)
+
+
+def test_an_erased_entry_opens_without_content_and_its_chain_holds() -> None:
+    (sealed,) = seal(genesis(RUN), prepare([NOTE]))
+    recorded = unseal(RUN, msgspec.structs.replace(sealed, data=None), leave)
+    assert (recorded.erased, recorded.entry.content) == (True, {})
+    assert verify([recorded]) is None
+
+
+@pytest.mark.parametrize("data", [b"[]", b"{", b"\xff"])
+def test_damaged_content_is_refused(data: bytes) -> None:
+    (sealed,) = seal(genesis(RUN), prepare([NOTE]))
+    with pytest.raises(CanonicalError):
+        unseal(RUN, msgspec.structs.replace(sealed, data=data), leave)

@@ -1,0 +1,291 @@
+import copy
+import dataclasses
+import enum
+import json
+import pickle
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenter.kernel.frozen import MAX_DEPTH, FrozenDict, freeze
+
+
+class Point(msgspec.Struct, frozen=True):
+    inner: object = None
+
+
+class Holder(msgspec.Struct, frozen=True):
+    extra: Mapping[str, object] = FrozenDict()
+    parts: tuple[Point, ...] = ()
+
+
+class Loose(msgspec.Struct):
+    inner: object = None
+
+
+class Pair(NamedTuple):
+    a: int
+    b: list[int]
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slotted:
+    first: object
+    second: object = dataclasses.field(default=7, init=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Open:
+    inner: object
+
+
+@dataclasses.dataclass
+class Changeable:
+    inner: object = None
+
+
+DATA = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.text(), inner) | st.builds(Point, inner) | st.builds(Open, inner)
+    ),
+    max_leaves=30,
+)
+
+
+def is_frozen(value: Any) -> bool:
+    match value:
+        case Point() | Open():
+            return is_frozen(value.inner)
+        case tuple():
+            return all(map(is_frozen, cast(tuple[Any, ...], value)))
+        case FrozenDict():
+            return all(map(is_frozen, cast(dict[str, Any], value).values()))
+        case _:
+            return isinstance(value, str | int | float | bytes | None)
+
+
+def thawed(value: Any) -> Any:
+    """With lists for tuples and plain dicts, to compare what is said and not how."""
+    match value:
+        case Point() | Open():
+            return type(value)(thawed(value.inner))
+        case tuple() | list():
+            return [thawed(item) for item in cast(list[Any], value)]
+        case dict():
+            return {key: thawed(item) for key, item in cast(dict[str, Any], value).items()}
+        case _:
+            return value
+
+
+def nested(levels: int) -> list[object]:
+    value: list[object] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def refusals() -> list[Callable[[dict[str, int]], object]]:
+    return [
+        lambda it: it.__setitem__("a", 2),
+        lambda it: it.__delitem__("a"),
+        lambda it: it.__ior__({"a": 2}),
+        lambda it: it.update(a=2),
+        lambda it: it.setdefault("b", 2),
+        lambda it: it.pop("a"),
+        lambda it: it.popitem(),
+        lambda it: it.clear(),
+    ]
+
+
+@pytest.mark.promise(3)
+@pytest.mark.fault(29)
+@pytest.mark.parametrize("change", refusals())
+def test_every_way_to_change_a_frozen_mapping_is_refused(change: Callable[[dict[str, int]], object]) -> None:
+    mapping = FrozenDict({"a": 1})
+    with pytest.raises(TypeError, match="this mapping is frozen"):
+        change(mapping)
+    assert mapping == {"a": 1}
+
+
+@pytest.mark.promise(3)
+def test_calling_init_again_changes_nothing() -> None:
+    mapping = FrozenDict({"a": 1})
+    mapping.__init__({"a": 2})
+    assert mapping == {"a": 1}
+
+
+def test_a_frozen_mapping_is_built_as_a_dict_is() -> None:
+    assert FrozenDict() == {}
+    assert FrozenDict([("a", 1)], b=2) == {"a": 1, "b": 2}
+    assert FrozenDict.fromkeys("ab", 1) == {"a": 1, "b": 1}
+    assert repr(FrozenDict({"a": 1})) == "FrozenDict({'a': 1})"
+
+
+def test_a_frozen_mapping_goes_where_a_dict_goes() -> None:
+    mapping = FrozenDict({"a": 1})
+    assert json.dumps(mapping) == '{"a": 1}'
+    assert msgspec.json.encode(mapping) == b'{"a":1}'
+    assert msgspec.to_builtins(Holder(extra=mapping)) == {"extra": {"a": 1}, "parts": ()}
+    assert {**mapping, "b": 2} == {"a": 1, "b": 2}
+    match mapping:
+        case {"a": int(value), **rest}:
+            assert (value, rest) == (1, {})
+        case _:
+            pytest.fail("a frozen mapping is a mapping")
+
+
+def test_joining_gives_a_frozen_mapping_and_copy_a_plain_one() -> None:
+    mapping = FrozenDict({"a": 1})
+    assert type(mapping | {"b": 2}) is FrozenDict
+    assert mapping | {"b": 2} == {"a": 1, "b": 2}
+    assert type(mapping.copy()) is dict
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_frozen_mapping_survives_pickle(protocol: int) -> None:
+    mapping = freeze({"a": [1, {"b": 2}]})
+    back = pickle.loads(pickle.dumps(mapping, protocol))
+    assert (type(back), back) == (FrozenDict, mapping)
+
+
+def test_a_copy_of_what_is_frozen_is_itself_and_one_of_what_is_not_is_deep() -> None:
+    frozen, inner = freeze({"a": [1]}), [1]
+    shallow = FrozenDict({"a": inner})
+    assert copy.copy(frozen) is frozen
+    assert copy.deepcopy(frozen) is frozen
+    assert copy.deepcopy(shallow)["a"] is not inner
+    assert copy.deepcopy(shallow) == shallow
+
+
+def test_equal_frozen_mappings_have_equal_hashes_and_one_with_a_list_has_none() -> None:
+    assert hash(freeze({"a": [1], "b": {}})) == hash(freeze({"b": {}, "a": [1]}))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(FrozenDict({"a": [1]}))
+
+
+def test_a_struct_takes_a_frozen_mapping_from_json_once_it_is_frozen() -> None:
+    holder = freeze(msgspec.json.decode(b'{"extra":{"a":[1,{"b":[]}]},"parts":[{"inner":[1]}]}', type=Holder))
+    assert holder == Holder(extra=freeze({"a": [1, {"b": []}]}), parts=(Point((1,)),))
+    assert type(holder.extra) is FrozenDict
+    assert msgspec.json.encode(holder) == b'{"extra":{"a":[1,{"b":[]}]},"parts":[{"inner":[1]}]}'
+
+
+@pytest.mark.promise(3)
+@given(DATA)
+def test_what_is_frozen_says_the_same_and_cannot_be_changed(value: object) -> None:
+    frozen = freeze(value)
+    assert is_frozen(frozen)
+    assert thawed(frozen) == thawed(value)
+
+
+@pytest.mark.promise(3)
+@given(DATA)
+def test_freezing_again_gives_the_same_object(value: object) -> None:
+    frozen = freeze(value)
+    assert freeze(frozen) is frozen
+    assert freeze(Point(frozen)).inner is frozen
+
+
+def test_only_what_had_to_change_is_rebuilt() -> None:
+    kept = Point((1, "a"))
+    frozen = freeze(Holder(extra={"a": 1}, parts=(kept,)))
+    assert frozen.parts[0] is kept
+    assert type(frozen.extra) is FrozenDict
+
+
+def test_a_frozen_mapping_with_something_changeable_in_it_is_frozen_inside() -> None:
+    shallow = FrozenDict({"a": [1]})
+    assert freeze(shallow) == {"a": (1,)}
+    assert shallow == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    ("value", "frozen"),
+    [
+        (MappingProxyType({"a": []}), FrozenDict({"a": ()})),
+        (OrderedDict(a=[]), FrozenDict({"a": ()})),
+        (bytearray(b"a"), b"a"),
+        (memoryview(b"a"), b"a"),
+        ({1, 2}, frozenset({1, 2})),
+        (Pair(1, [2]), (1, (2,))),
+        (Slotted([1]), Slotted((1,))),
+        (Open({"a": 1}), Open(FrozenDict({"a": 1}))),
+    ],
+)
+def test_other_containers_become_ours(value: object, frozen: object) -> None:
+    result = freeze(value)
+    assert (type(result), result) == (type(frozen), frozen)
+
+
+@pytest.mark.parametrize(
+    "atom",
+    [
+        *(None, True, 7, 1.5, 1j, "a", b"a", "\ud800", Color.RED, msgspec.UNSET, frozenset({1})),
+        *(date(2026, 2, 28), datetime(2026, 2, 28, tzinfo=UTC), timedelta(1), Decimal("1.0"), UUID(int=1)),
+        PurePosixPath("/a"),
+    ],
+)
+def test_an_atom_is_itself(atom: object) -> None:
+    assert freeze(atom) is atom
+
+
+@pytest.mark.promise(3)
+@pytest.mark.parametrize("plain", ["1", 1, 1.5, 1j, b"1"])
+def test_of_a_subclass_of_an_atom_the_plain_value_is_taken(plain: str | float | complex | bytes) -> None:
+    def lie(_: object) -> str:
+        return "a lie"
+
+    carrier: Any = type("Carrier", (type(plain),), {"__str__": lie})(plain)
+    carrier.note = []
+    frozen = freeze((carrier,))[0]
+    assert (type(frozen), frozen) == (type(plain), plain)
+
+
+@pytest.mark.promise(3)
+@pytest.mark.parametrize(
+    "value",
+    [Loose(), Changeable(), object(), len, Loose, lambda: None, Exception("a"), iter([1]), (item for item in [1])],
+)
+def test_what_could_be_changed_or_is_code_is_refused_by_the_name_of_its_class(value: object) -> None:
+    with pytest.raises(TypeError, match=rf"the class '{type(value).__qualname__}' cannot be frozen; use"):
+        freeze({"a": [value]})
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH, 20_000, 200_000])
+def test_a_value_that_is_nested_too_deep_is_refused(levels: int) -> None:
+    with pytest.raises(ValueError, match="more than 200 levels deep"):
+        freeze(nested(levels))
+
+
+def test_a_value_as_deep_as_allowed_is_frozen() -> None:
+    assert freeze(nested(MAX_DEPTH - 1)) != ()
+
+
+def test_a_value_that_holds_itself_is_refused() -> None:
+    circle: list[object] = []
+    circle.append({"again": circle})
+    with pytest.raises(ValueError, match="or in itself"):
+        freeze(circle)
+
+
+def test_where_the_stack_is_nearly_full_a_deep_value_is_refused_and_not_a_crash() -> None:
+    def deeper(left: int) -> object:
+        return freeze(nested(MAX_DEPTH - 1)) if left == 0 else deeper(left - 1)
+
+    with pytest.raises((ValueError, RecursionError)):
+        deeper(900)
