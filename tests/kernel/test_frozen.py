@@ -218,7 +218,7 @@ def test_a_frozen_mapping_with_something_changeable_in_it_is_frozen_inside() -> 
     ("value", "frozen"),
     [
         (MappingProxyType({"a": []}), FrozenDict({"a": ()})),
-        (OrderedDict(a=[]), FrozenDict({"a": ()})),
+        (OrderedDict[str, object](a=[]), FrozenDict({"a": ()})),
         (bytearray(b"a"), b"a"),
         (memoryview(b"a"), b"a"),
         ({1, 2}, frozenset({1, 2})),

@@ -15,21 +15,21 @@ import referencing.exceptions
 from tenter.config.problem import did_you_mean, render_path
 from tenter.harness.errors import LONGEST_SHOWN
 from tenter.harness.regex import Regex, RegexError
+from tenter.harness.signature import thawed
 
 MOST_PROBLEMS: Final = 20
 REFERENCES: Final = ("$ref", "$dynamicRef")
 MISFITS: Final = ("patternProperties", "$id", "$recursiveRef")
 """What is not taken: the first is matched with `re`; the second changes what a `$ref` points to."""
 
-Checker = jsonschema.Draft202012Validator
 
 
 def check_schema(schema: Mapping[str, object]) -> list[str]:
     """Why arguments cannot be held against `schema`; empty where they can."""
     try:
-        Checker.check_schema(cast("Any", _plain(schema)))
+        jsonschema.Draft202012Validator.check_schema(cast("Any", thawed(schema)))
     except jsonschema.SchemaError as error:
-        return [f"at {_path(error.absolute_path)}: {_bounded(error.message)}"]
+        return [f"at {_path(error)}: {_bounded(error.message)}"]
     except RecursionError:
         return ["it is nested too deeply"]
     return list(_misfits(schema, ()))[:MOST_PROBLEMS]
@@ -42,15 +42,136 @@ def check_arguments(schema: Mapping[str, object], arguments: object) -> list[str
     """
     if not isinstance(arguments, Mapping):
         return [f"expected an object with the arguments, got {_shown(arguments)}"]
-    checker = _Validator(cast("Any", _plain(schema)), registry=referencing.Registry())
+    checker = _Validator(cast("Any", schema), registry=referencing.Registry())
     try:
-        errors = sorted(checker.iter_errors(_plain(cast("object", arguments))), key=lambda e: list(map(str, e.absolute_path)))
+        errors = list(checker.iter_errors(cast("Any", arguments)))
     except referencing.exceptions.Unresolvable as error:
         return [f"the tool's own schema cannot be used: it refers to {error.ref!r}, which is not in it"]
     except RecursionError:
         return ["the arguments, or the tool's own schema, are nested too deeply"]
     except (RegexError, ArithmeticError, jsonschema.exceptions.UnknownType) as error:
         return [f"the tool's own schema cannot be used: {error}"]
-    told = [problem for error in errors for problem in _problems(error)]
+    told = sorted({problem for error in errors for problem in _problems(error)})
     more = [f"and {len(told) - MOST_PROBLEMS} more"] if len(told) > MOST_PROBLEMS else []
     return told[:MOST_PROBLEMS] + more
+
+
+def _misfits(schema: object, path: tuple[str | int, ...]) -> Iterator[str]:
+    """What is well-formed and still not taken, wherever it may stand."""
+    if isinstance(schema, Mapping):
+        for key, value in cast("Mapping[str, object]", schema).items():
+            if key in MISFITS:
+                yield f"at {render_path(path) or 'its top'}: {key!r} is not supported"
+            elif key in REFERENCES and not str(value).startswith("#"):
+                yield f"at {render_path(path) or 'its top'}: {key!r} may only refer to the schema itself ('#/…')"
+            elif key == "pattern" and isinstance(value, str) and (reason := _not_a_regex(value)):
+                yield f"at {render_path(path) or 'its top'}: 'pattern' is not one that RE2 takes: {reason}"
+            yield from _misfits(value, (*path, key))
+    elif isinstance(schema, list | tuple):
+        for index, value in enumerate(cast("tuple[object, ...]", schema)):
+            yield from _misfits(value, (*path, index))
+
+
+def _not_a_regex(expression: str) -> str:
+    try:
+        Regex(expression)
+    except RegexError as error:
+        return str(error)
+    return ""
+
+
+def _problems(error: jsonschema.ValidationError) -> Iterator[str]:
+    place = f"at {_path(error)}: "
+    expected: Any = error.validator_value
+    match error.validator:
+        case "type":
+            yield f"{place}expected {_kinds(expected)}, got {_shown(error.instance)}"
+        case "required":
+            missing = [name for name in expected if name not in cast("Any", error.instance)]
+            yield from (f"{place}{name!r} is missing" for name in missing)
+        case "additionalProperties":
+            yield from (place + problem for problem in _unknown(error))
+        case "enum":
+            yield f"{place}expected {' or '.join(map(_shown, expected))}, got {_shown(error.instance)}"
+        case "const":
+            yield f"{place}expected {_shown(expected)}, got {_shown(error.instance)}"
+        case "pattern":
+            yield f"{place}expected text that matches {_shown(expected)}, got {_shown(error.instance)}"
+        case "anyOf" | "oneOf" if error.context:
+            yield from _alternatives(error)
+        case _:
+            yield f"{place}{_bounded(error.message)}"
+
+
+def _unknown(error: jsonschema.ValidationError) -> Iterator[str]:
+    known = list(cast("Any", error.schema).get("properties", {}))
+    for name in cast("Mapping[str, object]", error.instance):
+        if name not in known:
+            guess = did_you_mean(name, known) or f"there is {', '.join(known) or 'none'}"
+            yield f"{_shown(name)} is not expected; {guess}"
+
+
+def _alternatives(error: jsonschema.ValidationError) -> Iterator[str]:
+    """What is wrong with the one alternative that was meant, going by the kind of value, or the kinds there are."""
+    branches: dict[Any, list[jsonschema.ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.schema_path[0], []).append(inner)
+    wrong_kind = [i.validator_value for b in branches.values() for i in b if i.validator == "type" and not i.relative_path]
+    meant = [b for b in branches.values() if not any(i.validator == "type" and not i.relative_path for i in b)]
+    if len(meant) == 1:
+        for inner in meant[0]:
+            yield from _problems(inner)
+    elif wrong_kind and not meant:
+        yield f"at {_path(error)}: expected {' or '.join(map(_kinds, wrong_kind))}, got {_shown(error.instance)}"
+    else:
+        yield f"at {_path(error)}: {_shown(error.instance)} fits none of the alternatives of its schema"
+
+
+def _kinds(expected: object) -> str:
+    kinds = [expected] if isinstance(expected, str) else cast("Iterable[object]", expected)
+    return " or ".join(_KINDS.get(str(kind), str(kind)) for kind in kinds)
+
+
+def _path(error: jsonschema.ValidationError | jsonschema.SchemaError) -> str:
+    return render_path(tuple(error.absolute_path)) or "the top"
+
+
+def _shown(value: object) -> str:
+    return _bounded(repr(thawed(value)))
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def _pattern(_: object, pattern: str, instance: object, __: object) -> Iterator[jsonschema.ValidationError]:
+    if isinstance(instance, str) and not Regex(pattern).search(instance):
+        yield jsonschema.ValidationError("it does not match")
+
+
+def _refused(*_: object) -> Iterator[jsonschema.ValidationError]:
+    raise RegexError("'patternProperties' is not supported")
+
+
+_Validator: Final = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    validators={"pattern": _pattern, "patternProperties": _refused},
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {
+            # Frozen values have tuples for arrays; and 1.0 is no integer, for no tool could take it as one.
+            "array": lambda _, value: isinstance(value, list | tuple),
+            "object": lambda _, value: isinstance(value, Mapping),
+            "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
+        }
+    ),
+)
+
+_KINDS: Final = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}

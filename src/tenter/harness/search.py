@@ -186,11 +186,12 @@ def _hits(found: Found, path: str, regex: Regex, most: int) -> list[str]:
     hits: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if regex.search(line):
-            hits.append(f"{path}:{number}: {_cut(line.removesuffix("\r"))}")
+            hits.append(f"{path}:{number}: {_cut(line)}")
             if len(hits) == most:
                 break
     return hits
 
 
 def _cut(line: str) -> str:
+    line = line.removesuffix("\r")
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…"

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
         Disposition as Disposition,
         Record as Record,
     )
+    from tenter.kernel.declaration import (
+        BANDS as BANDS,
+        Band as Band,
+        Declaration as Declaration,
+        Hook as Hook,
+        Mode as Mode,
+        hook as hook,
+        source_of as source_of,
+    )
     from tenter.kernel.door import (
         opener as opener,
     )
@@ -62,15 +71,6 @@ if TYPE_CHECKING:
     from tenter.kernel.frozen import (
         FrozenDict as FrozenDict,
         freeze as freeze,
-    )
-    from tenter.kernel.hook import (
-        BANDS as BANDS,
-        Band as Band,
-        Declaration as Declaration,
-        Hook as Hook,
-        Mode as Mode,
-        hook as hook,
-        source_of as source_of,
     )
     from tenter.kernel.masking import (
         FuzzyPair as FuzzyPair,
@@ -227,6 +227,15 @@ __getattr__ = opener(
             "Disposition",
             "Record",
         ),
+        "declaration": (
+            "BANDS",
+            "Band",
+            "Declaration",
+            "Hook",
+            "Mode",
+            "hook",
+            "source_of",
+        ),
         "door": ("opener",),
         "ending": (
             "Blocked",
@@ -265,15 +274,6 @@ __getattr__ = opener(
         "frozen": (
             "FrozenDict",
             "freeze",
-        ),
-        "hook": (
-            "BANDS",
-            "Band",
-            "Declaration",
-            "Hook",
-            "Mode",
-            "hook",
-            "source_of",
         ),
         "masking": (
             "FuzzyPair",

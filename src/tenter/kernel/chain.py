@@ -6,7 +6,7 @@ Ordering is a pure function over declarations. What runs and what `tenter hooks 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tenter.kernel.hook import BANDS, Declaration
+from tenter.kernel.declaration import BANDS, Declaration
 from tenter.kernel.match import Matcher
 from tenter.kernel.point import Point, Policy
 

@@ -7,7 +7,7 @@ import msgspec
 from tenter.kernel.ending import Requirement
 from tenter.kernel.errors import ExecutionResult
 from tenter.kernel.event import Event
-from tenter.kernel.hook import Band
+from tenter.kernel.declaration import Band
 from tenter.kernel.outcome import Outcome
 
 Disposition = Literal["pass", "warn", "block", "suspend", "fail", "escalate", "retry"]

@@ -10,7 +10,7 @@ from typing import Protocol
 from tenter.kernel.chain import Link
 from tenter.kernel.ending import Requirement
 from tenter.kernel.event import Event
-from tenter.kernel.hook import BANDS, Band
+from tenter.kernel.declaration import BANDS, Band
 from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
 from tenter.kernel.point import Phase
 

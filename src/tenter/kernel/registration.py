@@ -14,7 +14,7 @@ from typing import cast
 from tenter.kernel.chain import Chain, Link, compile_chain
 from tenter.kernel.errors import RegistrationError
 from tenter.kernel.event import Event
-from tenter.kernel.hook import BANDS, Declaration, Hook, settings_of, source_of
+from tenter.kernel.declaration import BANDS, Declaration, Hook, settings_of, source_of
 from tenter.kernel.match import compile_match
 from tenter.kernel.point import Catalogue, Point, Policy
 

@@ -232,19 +232,22 @@ class _Rewrite:
                 return self._items(cast(Collection[object], value))
             case Mapping():
                 return self._mapping(cast(Mapping[object, object], value))
-            case bytes() | bytearray():
-                masked = self._walker.mask.mask_bytes(bytes(value))
-                return value if masked == value else type(value)(masked)
             case Enum() | int() | float() | complex():
                 return value
-            case PurePath():
-                masked = self._walker.mask.mask(str(value))
-                return value if masked == str(value) else type(value)(masked)
-            case str():
-                masked = self._walker.mask.mask(str.__str__(value))
-                return value if masked == str.__str__(value) else masked
+            case bytes() | bytearray() | PurePath() | str():
+                return self._text(value)
             case _:
                 return value if type(value) in _EMPTY else self._record(value)
+
+    def _text(self, value: bytes | bytearray | PurePath | str) -> object:
+        mask = self._walker.mask
+        if isinstance(value, bytes | bytearray):
+            masked = mask.mask_bytes(bytes(value))
+            return value if masked == value else type(value)(masked)
+        text = str(value) if isinstance(value, PurePath) else str.__str__(value)
+        if (shown := mask.mask(text)) == text:
+            return value
+        return type(value)(shown) if isinstance(value, PurePath) else shown
 
     def _items(self, value: Collection[object]) -> object:
         items = [self.of(item) for item in value]
