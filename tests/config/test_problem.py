@@ -1,5 +1,7 @@
 """Problems render as one harmless line that says where, what and what to do."""
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,7 @@ def test_an_error_holds_its_problems_in_the_order_of_the_file() -> None:
     error = ConfigError([late, early, first])
     assert error.problems == (first, early, late)
     assert str(error) == "f:2:1: first\nf:2:5: early\nf:9:1: late"
+    assert pickle.loads(pickle.dumps(error)).problems == error.problems
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import pytest
-from tests.outside import alive, children_of
+from tests.outside import alive, children_of, comes_true
 
 from tenter.executors.child import Child
 
@@ -58,7 +58,7 @@ def test_a_child_that_lives_is_not_reaped() -> None:
 
 
 @pytest.mark.parametrize("kernel", ["new", "old", "none"])
-def test_a_signal_reaches_the_whole_group(monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
+async def test_a_signal_reaches_the_whole_group(monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
     if kernel == "old":
         monkeypatch.setattr(signal, "pidfd_send_signal", refusing(errno.EINVAL))
     if kernel == "none":
@@ -73,7 +73,7 @@ def test_a_signal_reaches_the_whole_group(monkeypatch: pytest.MonkeyPatch, kerne
         child.signal_group(signal.SIGKILL)
         assert output.read() == b""  # nobody has the pipe any more
     assert child.reap_within(5)
-    assert not alive(grandchild)
+    assert await comes_true(lambda: not alive(grandchild))
     child.close()
 
 

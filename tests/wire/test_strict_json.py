@@ -113,9 +113,7 @@ def test_a_repeated_key_is_found_wherever_it_stands(value: object, data: st.Data
 @pytest.mark.fault(9)
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[{"a":'])
 def test_200_000_brackets_are_refused_with_the_place_where_it_gets_too_deep(opening: bytes) -> None:
-    assert f"more than {MAX_LEVELS} levels (line 1, byte " in failure_of(
-        opening * (200_000 // opening.count(b"[") or 1)
-    )
+    assert f"more than {MAX_LEVELS} levels (line 1, byte " in failure_of(opening * 200_000)
 
 
 def test_levels_are_counted_outside_of_texts_only() -> None:

@@ -1,0 +1,61 @@
+"""The agent loop and the engine that it asks for (D§11): pure, so that it runs anywhere."""
+
+from typing import TYPE_CHECKING
+
+from tenter.kernel import opener
+
+if TYPE_CHECKING:
+    from tenter.agent.engine import (
+        Engine as Engine,
+    )
+    from tenter.agent.loop import (
+        AgentLoop as AgentLoop,
+        BLANK as BLANK,
+        LOOP_VERSION as LOOP_VERSION,
+    )
+    from tenter.agent.plan import (
+        Ended as Ended,
+        Plan as Plan,
+        Progress as Progress,
+        Standing as Standing,
+        Waiting as Waiting,
+        status_of as status_of,
+    )
+    from tenter.agent.refusal import (
+        stand_in as stand_in,
+    )
+
+__all__ = [
+    "AgentLoop",
+    "BLANK",
+    "Ended",
+    "Engine",
+    "LOOP_VERSION",
+    "Plan",
+    "Progress",
+    "Standing",
+    "Waiting",
+    "stand_in",
+    "status_of",
+]
+
+__getattr__ = opener(
+    __name__,
+    {
+        "engine": ("Engine",),
+        "loop": (
+            "AgentLoop",
+            "BLANK",
+            "LOOP_VERSION",
+        ),
+        "plan": (
+            "Ended",
+            "Plan",
+            "Progress",
+            "Standing",
+            "Waiting",
+            "status_of",
+        ),
+        "refusal": ("stand_in",),
+    },
+)

@@ -73,6 +73,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     name: str | None = None
+    is_error: bool = False
+    """Of a tool's message: whether the call failed or was refused."""
     extensions: Mapping[str, object] = EMPTY
 
 

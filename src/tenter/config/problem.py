@@ -50,7 +50,10 @@ class ConfigError(TenterError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.where.file, p.where.line, p.where.column)))
-        super().__init__("\n".join(map(str, self.problems)))
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.problems))
 
 
 def render_path(path: KeyPath) -> str:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 PROCESSES = "/proc"
 SLICE = 100
@@ -104,11 +104,12 @@ def end(process: int, mark: bytes) -> bool:
     return True
 
 
-async def sweep(mark: bytes, *, since: int | None, until: float) -> frozenset[int]:
+async def sweep(mark: bytes, *, since: int | None, until: float, kill_group: Callable[[], None]) -> frozenset[int]:
     """Kill whatever carries the mark, and what it starts meanwhile, until nothing does; the ids of what was found.
 
     `since` is the id of a process that was started before all of them, a moment ago (None: look at all processes);
-    `until` the time of the event loop at which to give up.
+    `until` the time of the event loop at which to give up. `kill_group` kills those that need not carry the mark; it is
+    called after each look, so that they were counted.
     """
     loop = asyncio.get_running_loop()
     ended: set[int] = set()
@@ -116,10 +117,13 @@ async def sweep(mark: bytes, *, since: int | None, until: float) -> frozenset[in
     patience = BARE_LOOKS
     while True:
         marked, bare = await find(mark, candidates(since))
+        ended.update(marked)
+        kill_group()
+        for process in marked:
+            end(process, mark)
         patience = BARE_LOOKS if marked else patience - 1
         if (not marked and not (bare and patience)) or loop.time() >= until:
             return frozenset(ended)
-        ended.update(process for process in marked if end(process, mark))
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
 

@@ -188,9 +188,8 @@ class _Call:
         # Only a child can be awaited, not its children.
         while self._loop.time() < until and (alive := descendants.look(alive, self._mark)[0]):  # noqa: ASYNC110
             await asyncio.sleep(PAUSE)
-        self._child.signal_group(signal.SIGKILL)
-        await self._until(lambda: self._exited_at is not None, self._loop.time() + VANISH_SECONDS)
         await self._sweep(recent=False)
+        await self._until(lambda: self._exited_at is not None, self._loop.time() + VANISH_SECONDS)
         self._over = self._child.reap()
 
     def result(self) -> ProcessResult:
@@ -228,13 +227,12 @@ class _Call:
         return descendants.environment_mark(self._spec.cookie_name, self._spec.cookie)
 
     async def _sweep(self, *, recent: bool) -> None:
-        since = self._child.pid if recent else None
-        alive, bare = await descendants.find(self._mark, descendants.candidates(since))
-        self._ended.update(alive)
-        self._child.signal_group(signal.SIGKILL)
-        if alive or bare:
-            until = self._loop.time() + VANISH_SECONDS
-            self._ended |= await descendants.sweep(self._mark, since=since, until=until)
+        self._ended |= await descendants.sweep(
+            self._mark,
+            since=self._child.pid if recent else None,
+            until=self._loop.time() + VANISH_SECONDS,
+            kill_group=lambda: self._child.signal_group(signal.SIGKILL),
+        )
 
     async def _until(self, reached: Callable[[], bool], moment: float) -> None:
         """Wait until something is reached, at most to that time of the event loop."""

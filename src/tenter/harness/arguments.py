@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 import jsonschema
+import jsonschema.exceptions
 import jsonschema.validators
 import referencing
 import referencing.exceptions
 
-from tenter.config.problem import did_you_mean, render_path
+from tenter.config.problem import nearest, render_path
 from tenter.harness.errors import LONGEST_SHOWN
 from tenter.harness.regex import Regex, RegexError
 from tenter.harness.signature import thawed
@@ -21,7 +22,6 @@ MOST_PROBLEMS: Final = 20
 REFERENCES: Final = ("$ref", "$dynamicRef")
 MISFITS: Final = ("patternProperties", "$id", "$recursiveRef")
 """What is not taken: the first is matched with `re`; the second changes what a `$ref` points to."""
-
 
 
 def check_schema(schema: Mapping[str, object]) -> list[str]:
@@ -42,9 +42,8 @@ def check_arguments(schema: Mapping[str, object], arguments: object) -> list[str
     """
     if not isinstance(arguments, Mapping):
         return [f"expected an object with the arguments, got {_shown(arguments)}"]
-    checker = _Validator(cast("Any", schema), registry=referencing.Registry())
     try:
-        errors = list(checker.iter_errors(cast("Any", arguments)))
+        errors = _errors(schema, cast("object", arguments))
     except referencing.exceptions.Unresolvable as error:
         return [f"the tool's own schema cannot be used: it refers to {error.ref!r}, which is not in it"]
     except RecursionError:
@@ -54,6 +53,10 @@ def check_arguments(schema: Mapping[str, object], arguments: object) -> list[str
     told = sorted({problem for error in errors for problem in _problems(error)})
     more = [f"and {len(told) - MOST_PROBLEMS} more"] if len(told) > MOST_PROBLEMS else []
     return told[:MOST_PROBLEMS] + more
+
+
+def _errors(schema: Mapping[str, object], arguments: object) -> list[jsonschema.ValidationError]:
+    return list(_Validator(schema, registry=_NOTHING_ELSE).iter_errors(arguments))
 
 
 def _misfits(schema: object, path: tuple[str | int, ...]) -> Iterator[str]:
@@ -107,8 +110,9 @@ def _unknown(error: jsonschema.ValidationError) -> Iterator[str]:
     known = list(cast("Any", error.schema).get("properties", {}))
     for name in cast("Mapping[str, object]", error.instance):
         if name not in known:
-            guess = did_you_mean(name, known) or f"there is {', '.join(known) or 'none'}"
-            yield f"{_shown(name)} is not expected; {guess}"
+            near = nearest(name, known)
+            hint = f"did you mean {near!r}?" if near else f"there is {', '.join(known) or 'none'}"
+            yield f"{_shown(name)} is not expected; {hint}"
 
 
 def _alternatives(error: jsonschema.ValidationError) -> Iterator[str]:
@@ -116,7 +120,9 @@ def _alternatives(error: jsonschema.ValidationError) -> Iterator[str]:
     branches: dict[Any, list[jsonschema.ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.schema_path[0], []).append(inner)
-    wrong_kind = [i.validator_value for b in branches.values() for i in b if i.validator == "type" and not i.relative_path]
+    wrong_kind = [
+        i.validator_value for b in branches.values() for i in b if i.validator == "type" and not i.relative_path
+    ]
     meant = [b for b in branches.values() if not any(i.validator == "type" and not i.relative_path for i in b)]
     if len(meant) == 1:
         for inner in meant[0]:
@@ -153,16 +159,27 @@ def _refused(*_: object) -> Iterator[jsonschema.ValidationError]:
     raise RegexError("'patternProperties' is not supported")
 
 
-_Validator: Final = jsonschema.validators.extend(
+def _is_array(_: object, value: object) -> bool:
+    return isinstance(value, list | tuple)  # frozen values have tuples
+
+
+def _is_object(_: object, value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_integer(_: object, value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)  # not 1.0: no tool could take it as one
+
+
+_NOTHING_ELSE: Final[Any] = referencing.Registry[Any]()
+"""Where a `$ref` is looked up beside the schema itself; the default one would fetch it."""
+
+_extend = cast("Any", jsonschema.validators).extend  # the stub leaves its types out
+_Validator: Final[Any] = _extend(
     jsonschema.Draft202012Validator,
     validators={"pattern": _pattern, "patternProperties": _refused},
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
-        {
-            # Frozen values have tuples for arrays; and 1.0 is no integer, for no tool could take it as one.
-            "array": lambda _, value: isinstance(value, list | tuple),
-            "object": lambda _, value: isinstance(value, Mapping),
-            "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
-        }
+        {"array": _is_array, "object": _is_object, "integer": _is_integer}
     ),
 )
 

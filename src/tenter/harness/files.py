@@ -9,6 +9,7 @@ import stat
 import threading
 from typing import Annotated
 
+from tenter.config.problem import printable
 from tenter.harness.context import ToolContext
 from tenter.harness.errors import ToolError, shown
 from tenter.harness.tool import tool
@@ -180,8 +181,3 @@ def _entry(name: str, folder: int) -> str:
     except OSError:  # it vanished meanwhile
         return printed
     return f"{printed}/" if stat.S_ISDIR(status.st_mode) else printed
-
-
-def printable(name: str) -> str:
-    """A file's name on one line: what does not print is escaped."""
-    return name if name.isprintable() else repr(name)[1:-1]

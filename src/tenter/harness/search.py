@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
+from tenter.config.problem import printable
 from tenter.harness.context import ToolContext
 from tenter.harness.errors import ToolError, shown
-from tenter.harness.files import MOST_BYTES, printable
+from tenter.harness.files import MOST_BYTES
 from tenter.harness.regex import Regex, RegexError
 from tenter.harness.tool import tool
 from tenter.harness.workspace import FOLDER, Place, open_regular
@@ -117,7 +118,12 @@ def _glob_as_regex(pattern: str) -> str:
 def _glob_class(inside: str) -> str:
     negated = inside.startswith(("!", "^"))
     chars = inside[1:] if negated else inside
-    return "[" + ("^/" if negated else "") + chars.replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]").replace("^", r"\^") + "]"
+    return (
+        "["
+        + ("^/" if negated else "")
+        + chars.replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]").replace("^", r"\^")
+        + "]"
+    )
 
 
 def _regex(pattern: str, *, ignore_case: bool) -> Regex:
@@ -137,9 +143,7 @@ def _prefix(place: Place) -> str:
 def _files(place: Place, context: ToolContext) -> Iterator[Found]:
     """The files at or below a place, sorted by path, as far as the deadline allows."""
     if not place.is_folder:
-        place.check_regular()
-        if place.status is None:
-            raise ToolError(f"{place.shown} does not exist")
+        place.check_regular(must_exist=True)
         yield Found(place.name, place.folder, place.name, is_link=False)
         return
     folder = place.open_folder()

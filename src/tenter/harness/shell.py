@@ -19,7 +19,8 @@ from tenter.harness.tool import Tool, tool
 TIMEOUT_SECONDS: Final = 30.0
 KILL_AFTER_SECONDS: Final = 1.0
 """Between TERM and KILL when the time is up."""
-MOST_BYTES: Final = MOST_OUTPUT
+MOST_BYTES: Final = MOST_OUTPUT - 1024
+"""Leaves room for what is said beside the output, so that it is cut once."""
 COOKIE: Final = "TENTER_TOOL_CALL"
 INHERITED: Final = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
@@ -39,7 +40,9 @@ async def _shell(
         raise ToolError("the command holds a NUL character; remove it")
     with context.workspace.locate(cwd) as place:
         if not place.is_folder:
-            raise ToolError(f"the working folder {shown(cwd)} {'is not a folder' if place.status else 'does not exist'}")
+            raise ToolError(
+                f"the working folder {shown(cwd)} {'is not a folder' if place.status else 'does not exist'}"
+            )
         folder = context.workspace.root.joinpath(*place.parts)
     remaining = context.remaining()
     spec = ProcessSpec(

@@ -68,9 +68,7 @@ class Place:
 
     def read(self, limit: int) -> bytes:
         """The bytes of a regular file of at most `limit` bytes. Raises ToolError for anything else; never waits."""
-        self.check_regular()
-        if self.status is None:
-            raise ToolError(f"{self.shown} does not exist")
+        self.check_regular(must_exist=True)
         with open_regular(self.folder, self.name) as file:
             data = file.read(limit + 1)
         if len(data) > limit:
@@ -97,11 +95,14 @@ class Place:
                 os.unlink(temporary, dir_fd=self.folder)
             raise
 
-    def check_regular(self) -> None:
-        """Raises ToolError unless a regular file, or nothing, is there."""
+    def check_regular(self, *, must_exist: bool = False) -> None:
+        """Raises ToolError unless a regular file is there, or nothing where that will do."""
         if self.is_folder:
             raise ToolError(f"{self.shown} is a folder; name a file")
-        if self.status is not None and not stat.S_ISREG(self.status.st_mode):
+        if self.status is None:
+            if must_exist:
+                raise ToolError(f"{self.shown} {_missing(None)}")
+        elif not stat.S_ISREG(self.status.st_mode):
             raise ToolError(f"{self.shown} is {_kind(self.status)}; only regular files are read and written")
 
 
@@ -275,7 +276,7 @@ def _status(part: str, folder: int) -> os.stat_result | None:
 
 
 def _missing(status: os.stat_result | None) -> str:
-    return "does not exist" if status is None else ""
+    return "does not exist; look with list_dir or glob what does" if status is None else ""
 
 
 def _kind(status: os.stat_result) -> str:

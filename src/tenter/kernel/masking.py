@@ -20,6 +20,7 @@ MASK: Final = "[redacted]"
 _MASK_BYTES: Final = MASK.encode()
 SHORTEST: Final = 4  # a told value with fewer characters would mask ordinary text
 _CODED_FROM: Final = 8  # shorter values are looked for as written only: their coded forms are too common
+_END: Final = 64  # characters of each end of a long value that it is known by
 _BATCH: Final = 64  # rules in one automaton: many more would make its states outgrow RE2's memory
 _ROUNDS: Final = 4  # a mask can complete another value with its neighbours, hardly ever twice
 _EDGE: Final = 8192  # bytes at a cut within which the rest of a key is looked for
@@ -81,23 +82,23 @@ class TextMask:
         """Raises ValueError for a rule that RE2 refuses, naming it; a value is named by its position alone."""
         self._values = tuple(value for value in map(_as_text, values) if not is_ignored(value))
         patterns, fuzzy = tuple(patterns), tuple(fuzzy)
-        self._regexes = [
+        strict = [
             *((f"secret {n}", _value_rule(value)) for n, value in enumerate(self._values)),
             *((f"key pattern {p.name!r}", _key_rule(p, p.body, _AFTER_KEY)) for p in patterns),
-            *((f"fuzzy pair {p.name!r}", p.text.encode()) for p in fuzzy),
         ]
-        self._cut_regexes = [(f"cut {p.name!r}", _key_rule(p, f"[{p.chars}]{{4,}}", r"\z")) for p in patterns]
-        self._checks = [self._check(at) for at in range(0, len(self._regexes), _BATCH)]
+        pairs = [(f"fuzzy pair {p.name!r}", p.text.encode()) for p in fuzzy]
+        self._checks = [*_together(strict), *_together(pairs)]
+        self._pairs = [_compiled(name, regex) for name, regex in pairs]
         self._names = [_compiled(f"key of {p.name!r}", b"(%b)" % p.key.encode()) for p in fuzzy if p.key]
-        for name, regex in self._regexes[-len(fuzzy) :] if fuzzy else ():
-            _compiled(name, regex)
+        self._strict = strict
+        self._patterns = patterns
         self.has_names: Final = bool(self._names)
         """Whether there are names under which all text is masked."""
         self.is_named: Final = functools.lru_cache(4096)(self._find_name)
         """Whether all text under this key or field is masked."""
 
     def __bool__(self) -> bool:
-        return bool(self._regexes)
+        return bool(self._checks)
 
     def touches(self, data: bytes) -> bool:
         """Whether a rule finds something, maybe only what is masked already. False is certain."""
@@ -122,31 +123,21 @@ class TextMask:
         masked = self.mask(text)
         data = masked.encode("utf-8", "surrogatepass")
         spellings = [spelling for value in self._values for spelling in _spellings(value)]
-        if end and (
-            kept := min(self._tail_of_cut(data), *(_shown_at_end(data, s) for s in spellings), len(data))
-        ) < len(data):
-            data = data[:kept] + _MASK_BYTES
-        if start and (shown := max((_shown_at_start(data, s) for s in spellings), default=0)):
-            data = _MASK_BYTES + data[shown:]
+        if end:
+            shown = max((_shown_at_end(data, spelling) for spelling in spellings), default=0)
+            kept = min(len(data) - shown, self._start_of_cut_key(data))
+            data = data if kept == len(data) else data[:kept] + _MASK_BYTES
+        if start and (hidden := max((_shown_at_start(data, spelling) for spelling in spellings), default=0)):
+            data = _MASK_BYTES + data[hidden:]
         return data.decode("utf-8", "surrogatepass")
-
-    def _check(self, at: int) -> "_Automaton":
-        """Rules taken together: whether one of them finds something is one search."""
-        rules = self._regexes[at : at + _BATCH]
-        try:
-            return _compiled("all rules", b"|".join(b"(?:%b)" % regex for _, regex in rules), check=True)
-        except ValueError:
-            for name, regex in rules:
-                _compiled(name, regex)
-            raise
 
     @functools.cached_property
     def _rules(self) -> list["_Automaton"]:
-        return [_compiled(name, regex) for name, regex in self._regexes]
+        return [*(_compiled(name, regex) for name, regex in self._strict), *self._pairs]
 
     @functools.cached_property
     def _cuts(self) -> list["_Automaton"]:
-        return [_compiled(name, regex) for name, regex in self._cut_regexes]
+        return [_compiled(f"cut {p.name!r}", _key_rule(p, f"[{p.chars}]{{4,}}", r"\z")) for p in self._patterns]
 
     def _find_name(self, key: object) -> bool:
         if not isinstance(key, str):
@@ -154,7 +145,7 @@ class TextMask:
         data = key.encode("utf-8", "surrogatepass")
         return any(name.fullmatch(data) for name in self._names)
 
-    def _tail_of_cut(self, data: bytes) -> int:
+    def _start_of_cut_key(self, data: bytes) -> int:
         offset = max(0, len(data) - _EDGE)
         found = [match.span(1)[0] for cut in self._cuts if (match := cut.search(data[offset:]))]
         return offset + min(found, default=len(data) - offset)
@@ -177,6 +168,18 @@ def is_ignored(value: str | bytes) -> bool:
     return len(text) < SHORTEST or not text.strip() or _as_bytes(text) in _MASK_BYTES
 
 
+def _together(rules: Sequence[tuple[str, bytes]]) -> Iterator[_Automaton]:
+    """Automata that say in one search whether any rule finds something."""
+    for at in range(0, len(rules), _BATCH):
+        batch = rules[at : at + _BATCH]
+        try:
+            yield _compiled("a batch", b"|".join(b"(?:%b)" % regex for _, regex in batch), check=True)
+        except ValueError:
+            for name, regex in batch:
+                _compiled(name, regex)
+            raise
+
+
 def _spans(rule: _Automaton, data: bytes) -> Iterator[tuple[int, int]]:
     at = 0
     while match := rule.search(data, at):
@@ -189,7 +192,7 @@ def _spans(rule: _Automaton, data: bytes) -> Iterator[tuple[int, int]]:
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if merged and start < merged[-1][1]:
+        if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
             merged.append((start, end))
@@ -225,8 +228,7 @@ def _compiled(name: str, regex: bytes, *, check: bool = False) -> _Automaton:
     try:
         automaton = cast(_Automaton, re2.compile(regex, options))
     except re2.error as error:
-        reason = "it is too long" if name.startswith("secret") else str(error)
-        raise ValueError(f"{name} cannot be looked for: {reason}") from None
+        raise ValueError(f"{name} cannot be looked for: {error}") from None
     if not check and automaton.groups != 1:
         raise ValueError(f"{name} has {automaton.groups} groups; it needs exactly one, around what is masked")
     return automaton
@@ -249,18 +251,27 @@ def _as_bytes(value: str | bytes) -> bytes:
 
 
 def _value_rule(value: str | bytes) -> bytes:
-    raw = _as_bytes(value)
+    """A told value in all its forms; of a long one the two ends and whatever is between."""
     if len(value) < _CODED_FROM:
-        return b"(%b)" % _literal(raw)
+        return b"(%b)" % _literal(_as_bytes(value))
+    if len(value) <= 2 * _END:
+        return b"(%b)" % b"|".join(_forms(value))
+    ends = zip(_forms(value[:_END]), _forms(value[-_END:]), strict=True)
+    return b"(%b)" % b"|".join(b"(?:%b)(?s:.*?)(?:%b)" % pair for pair in ends)
+
+
+def _forms(value: str | bytes) -> Iterator[bytes]:
+    raw = _as_bytes(value)
     units = value if isinstance(value, str) else [bytes([byte]) for byte in value]
-    written = b"".join(_any_spelling(unit) for unit in units)
-    return b"(%b|%b|%b)" % (written, _hex(raw.hex()), b"|".join(_base64_rules(raw)))
+    yield b"".join(_any_spelling(unit) for unit in units)
+    yield _hex(raw.hex())
+    yield b"|".join(_base64_rules(raw))
 
 
 def _any_spelling(unit: str | bytes) -> bytes:
     r"""One character, as written, URL-coded (once or more often) or escaped (`\n`, `\u00e9`, `\xe9`), at any depth."""
     raw = _as_bytes(unit)
-    ways = [_literal(raw), b"".join(b"%%(?:25)*%b" % _hex(f"{byte:02x}") for byte in raw)]
+    ways = [b"".join(b"%%(?:25)*%b" % _hex(f"{byte:02x}") for byte in raw)]
     if unit == " ":
         ways.append(rb"\+")
     if isinstance(unit, str):
@@ -270,7 +281,7 @@ def _any_spelling(unit: str | bytes) -> bytes:
         ways.append(rb"\\+x" + _hex(f"{ord(unit):02x}"))
     if (short := _SHORT_ESCAPES.get(raw)) is not None:
         ways.append(short)
-    return b"(?:%b)" % b"|".join(ways)
+    return b"(?:%b)" % b"|".join((*ways, _literal(raw)))  # last, for it may begin one of the others
 
 
 _SHORT_ESCAPES: Final = {
@@ -323,11 +334,11 @@ def _spellings(value: str | bytes) -> Iterator[bytes]:
 
 def _shown_at_end(data: bytes, spelling: bytes) -> int:
     """How much of the end of `data` is the beginning of `spelling`."""
-    lengths = range(min(len(spelling) - 1, len(data)), SHORTEST - 1, -1)
+    lengths = range(min(len(spelling) - 1, len(data), _EDGE), SHORTEST - 1, -1)
     return next((length for length in lengths if data.endswith(spelling[:length])), 0)
 
 
 def _shown_at_start(data: bytes, spelling: bytes) -> int:
     """How much of the start of `data` is the ending of `spelling`."""
-    lengths = range(min(len(spelling) - 1, len(data)), SHORTEST - 1, -1)
+    lengths = range(min(len(spelling) - 1, len(data), _EDGE), SHORTEST - 1, -1)
     return next((length for length in lengths if data.startswith(spelling[-length:])), 0)

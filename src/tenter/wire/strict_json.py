@@ -46,8 +46,6 @@ def one_object(data: bytes) -> dict[str, object]:
         raise _bad(f"{error.literal} {error.why} {_at(text, _first(text, error.literal))}") from None
     except _Repeated:
         raise _bad(_both_places(text)) from None
-    except RecursionError:
-        raise _bad("it nests too deep for this call") from None
     if not isinstance(value, dict):
         raise _bad(f"it is {_KINDS[type(value)]}")
     if r"\ud" in text.lower() and (path := next(_halves(cast(object, value), ""), None)) is not None:

@@ -1,0 +1,64 @@
+"""What a run is to do, and how it stands: the frozen values that the agent loop takes and passes on."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from tenter.catalogue import Envelope, ErrorInfo, Limits, Message, Status, ToolInfo, Usage
+from tenter.kernel import Suspended
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One run: who it is, what the task says, what it may use."""
+
+    envelope: Envelope
+    input: str
+    sender: str | None = None
+    instructions: str = ""
+    model_alias: str = "default"
+    model: str = ""
+    tools: tuple[ToolInfo, ...] = ()
+    limits: Limits = Limits()
+    max_repairs: int = 2
+    idempotency_key: str | None = None
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a run has come: its conversation and what it used. A change is a new value."""
+
+    messages: tuple[Message, ...] = ()
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    cost_known: bool = True
+    repairs: int = 0
+    failures: int = 0
+
+    def said(self, *messages: Message) -> "Progress":
+        return msgspec.structs.replace(self, messages=(*self.messages, *messages))
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """A run's terminal state."""
+
+    status: Literal["completed", "blocked", "escalated", "failed", "cancelled"]
+    progress: Progress
+    output: object = None
+    error: ErrorInfo | None = None
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that waits for a person: which operation, and what it asks."""
+
+    operation: str
+    path: str
+    suspended: Suspended
+    progress: Progress
+
+
+Standing: TypeAlias = Ended | Waiting
+"""What a loop comes to in this process."""
+
+
+def status_of(standing: Standing) -> Status:
+    """The run's status as `RunResult` and the trace name it."""
+    return standing.status if isinstance(standing, Ended) else "awaiting_approval"

@@ -1,0 +1,95 @@
+"""What every kind of executor is given and gives (D§14): a place to run in, a sink for its records, a call to bind.
+
+An executor reaches code that a kernel cannot call by itself. It hands a start and an end record to the sink before it
+answers, for every execution, also one that could not start.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from tenter.kernel import Clock, Disposition, Event, ExecutionResult, Random, Redactor
+
+
+class HookStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook outside the process is about to run. `at` is in seconds since the epoch; `id` is of this execution."""
+
+    id: str
+    key: str
+    hook: str
+    point: str
+    at: float
+
+
+class HookEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it (D§10, seed 001's telemetry record). Texts are redacted, then cut.
+
+    `exit_code` is None when there was no exit of its own. Byte counts are of what the hook wrote, kept or not.
+    """
+
+    id: str
+    key: str
+    hook: str
+    point: str
+    started_at: float
+    ended_at: float
+    duration_ms: float
+    result: ExecutionResult
+    disposition: Disposition
+    exit_code: int | None = None
+    signal: str | None = None
+    timed_out: bool = False
+    stdout: str = ""
+    stderr: str = ""
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    stderr_tail: str = ""
+    ended_descendants: int = 0
+    error: str = ""
+    metadata: Mapping[str, object] | None = None
+
+
+class Sink(Protocol):
+    """Where the records of executions go: into the journal of the run that `event` belongs to, or of the process.
+
+    What it raises stops the operation: a hook whose run is not on record did not run.
+    """
+
+    async def started(self, event: Event, record: HookStarted, /) -> None: ...
+
+    async def ended(self, event: Event, record: HookEnded, /) -> None: ...
+
+    def accumulated(self, event: Event, /) -> Mapping[str, object]:
+        """The metadata that hooks of the same run have given so far (`metadata.accumulated` of the payload)."""
+        ...
+
+
+class NoSink:
+    """Keeps nothing: for hooks that run outside any journal, such as in a hook's own test."""
+
+    async def started(self, event: Event, record: HookStarted, /) -> None: ...
+
+    async def ended(self, event: Event, record: HookEnded, /) -> None: ...
+
+    def accumulated(self, event: Event, /) -> Mapping[str, object]:
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What executors of one runtime share."""
+
+    workspace: str
+    """Absolute; the default working folder."""
+    project_dir: str
+    """Absolute; the folder of `tenter.yaml`."""
+    environment: Mapping[str, str]
+    """The parent's environment, of which hooks get what they are allowed."""
+    sink: Sink
+    redactor: Redactor
+    clock: Clock
+    random: Random

@@ -1,0 +1,324 @@
+import asyncio
+import gc
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from pathlib import Path
+
+import pytest
+from tests.outside import flat_memory, leaves_nothing, one_of_three, steady_loop
+
+from tenter.journal.database import Database
+from tenter.journal.entry import Entry, Recorded, Stream, verify
+from tenter.journal.sealed import prepare
+from tenter.journal.sqlite import LARGE_LOG, SqliteStore
+from tenter.journal.store import JournalError
+
+RUN = Stream("run", "r1")
+
+WRITER = """
+import asyncio, os, sys
+from pathlib import Path
+from tenter.journal.entry import Entry, Stream
+from tenter.journal.sqlite import SqliteStore
+
+async def write(path, writer, count, acknowledge):
+    store = SqliteStore(Path(path))
+    for number in range(count):
+        entry = Entry(kind="note", time=1, content={"writer": writer, "n": number, "filler": "x" * (number * 37 % 900)})
+        head = await store.append(Stream("run", "r1"), [entry], durable=number % 50 == 49)
+        if acknowledge:
+            os.write(1, b"%d\\n" % head.sequence)
+    await store.close()
+"""
+
+WRITE_ALL = WRITER + "asyncio.run(write(sys.argv[1], sys.argv[2], 10_000, False))"
+
+# Forks a writer for each line that it is given, so that 200 of them cost 200 forks and one start of Python.
+WRITE_UNTIL_KILLED = (
+    WRITER
+    + """
+for line in sys.stdin:
+    pid = os.fork()
+    if not pid:
+        asyncio.run(write(sys.argv[1], line.strip(), 1_000_000, True))
+    os.write(1, b"pid %d\\n" % pid)
+    os.waitpid(pid, 0)
+    os.write(1, b"dead\\n")
+"""
+)
+
+
+def note(text: object) -> Entry:
+    return Entry(kind="note", time=1, content={"text": text})
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncGenerator[SqliteStore]:
+    store = SqliteStore(path)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@contextmanager
+def locked(path: Path) -> Generator[sqlite3.Connection]:
+    """Within it another connection holds the journal's lock."""
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield other
+
+
+async def read(store: SqliteStore) -> list[Recorded]:
+    return [recorded async for recorded in store.read(RUN)]
+
+
+def _killed_once(writers: "subprocess.Popen[bytes]", name: str, after: int) -> int:
+    """Start a writer, kill it when it has acknowledged `after` entries, and return the last sequence it acknowledged."""
+    assert writers.stdin is not None
+    assert writers.stdout is not None
+    writers.stdin.write(name.encode() + b"\n")
+    writers.stdin.flush()
+    pid, acknowledged, last = 0, 0, 0
+    for line in writers.stdout:
+        word, _, rest = line.strip().partition(b" ")
+        if word == b"pid":
+            pid = int(rest)
+        elif word == b"dead":
+            return last
+        else:
+            acknowledged, last = acknowledged + 1, int(word)
+        if pid and acknowledged >= after:
+            os.kill(pid, signal.SIGKILL)
+            after = sys.maxsize
+    raise AssertionError("the writers ended")
+
+
+@pytest.mark.fault(35)
+@pytest.mark.promise(9)
+def test_200_kills_lose_nothing_acknowledged_and_leave_only_whole_entries(tmp_path: Path) -> None:
+    path = tmp_path / ".tenter" / "journal.db"
+    chance, head, seen = random.Random(35), 0, list[Recorded]()
+    command = [sys.executable, "-c", WRITE_UNTIL_KILLED, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writers:
+        for number in range(200):
+            acknowledged = _killed_once(writers, str(number), chance.choice([0, 1, 2, 5, 20]))
+            with closing(Database(path)) as database:
+                head = database.head(RUN).sequence
+                while page := database.page(RUN, after=len(seen), limit=1000, whole=True):
+                    seen.extend(page)
+            assert len(seen) == head >= acknowledged
+        assert writers.stdin is not None
+        writers.stdin.close()
+        assert writers.wait(10) == 0
+    assert verify(seen) is None
+    keys = [(record.entry.content["writer"], record.entry.content["n"]) for record in seen]
+    assert len(set(keys)) == len(keys) > 200
+
+
+@pytest.mark.fault(39)
+async def test_two_processes_that_write_10000_entries_each_leave_20000_in_order(tmp_path: Path) -> None:
+    path = tmp_path / ".tenter" / "journal.db"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITE_ALL, str(path), name]) for name in "ab"]
+    assert [writer.wait(50) for writer in writers] == [0, 0]
+    async with opened(path) as store:
+        records = await read(store)
+    assert verify(records) is None
+    assert [record.sequence for record in records] == list(range(1, 20_001))
+    for name in "ab":
+        numbers = [record.entry.content["n"] for record in records if record.entry.content["writer"] == name]
+        assert numbers == list(range(10_000))
+
+
+async def test_what_another_process_appended_is_seen_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(path) as one, opened(path) as other:
+        for number in range(20):
+            store = (one, other)[number % 2]
+            head = await store.append(RUN, [note(number)], durable=number % 3 == 0)
+            assert head.sequence == number + 1
+        assert await read(one) == await read(other)
+
+
+async def test_looking_creates_no_file_and_an_append_does(tmp_path: Path) -> None:
+    path = tmp_path / ".tenter" / "journal.db"
+    async with opened(path) as store:
+        assert await store.streams() == ()
+        assert await read(store) == []
+        assert (await store.head(RUN)).sequence == 0
+        assert list(tmp_path.iterdir()) == []
+        await store.append(RUN, [note("x")])
+        assert len(await read(store)) == 1
+    assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
+
+
+async def test_a_store_leaves_no_thread_and_no_open_file(tmp_path: Path) -> None:
+    async with leaves_nothing():
+        async with opened(tmp_path / "journal.db") as store:
+            await store.append(RUN, [note("x")])
+            await read(store)
+        unused = SqliteStore(tmp_path / "journal.db")
+        await unused.close()
+        gc.collect()
+
+
+async def test_a_small_append_needs_no_thread_once_the_file_is_open(tmp_path: Path) -> None:
+    async with opened(tmp_path / "journal.db") as store:
+        await store.append(RUN, [note("opens it")])
+        turns = list[int]()
+        asyncio.get_running_loop().call_soon(turns.append, 1)
+        await store.append(RUN, [note("small")])
+        assert turns == []
+        await store.append(RUN, [note("durable")], durable=True)
+        assert turns == [1]
+
+
+async def test_a_lock_of_another_process_is_waited_for_without_holding_up_the_loop(tmp_path: Path) -> None:
+    async def attempt() -> None:
+        path = tmp_path / "journal.db"
+        async with opened(path) as store, steady_loop():
+            before = (await store.append(RUN, [note("first")])).sequence
+            with locked(path) as other:
+                threading.Timer(0.3, other.rollback).start()
+                heads = await asyncio.gather(
+                    *(store.append(RUN, [note(number)], durable=number == 2) for number in range(5))
+                )
+        assert [head.sequence for head in heads] == list(range(before + 1, before + 6))
+
+    await one_of_three(attempt)
+
+
+async def test_a_lock_that_is_never_given_back_is_an_error_and_later_appends_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenter.journal.database.LOCK_SECONDS", 0.05)
+    path = tmp_path / "journal.db"
+    async with opened(path) as store:
+        await store.append(RUN, [note("first")])
+        with locked(path):
+            with pytest.raises(JournalError, match=r"journal\.db' .*another process held it") as caught:
+                await store.append(RUN, [note("lost")])
+            assert caught.value.trouble == "locked"
+            assert len(await read(store)) == 1
+        assert (await store.append(RUN, [note("second")])).sequence == 2
+
+
+async def test_a_read_is_not_held_up_by_a_lock(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(path) as store:
+        await store.append(RUN, [note("x")])
+        with locked(path) as other:
+            other.execute("DELETE FROM entries")
+            assert len(await asyncio.wait_for(read(store), 2)) == 1
+
+
+async def test_an_append_that_nobody_waits_for_any_more_disturbs_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(path) as store:
+        await store.append(RUN, [note("first")])
+        with locked(path):
+            tasks = [asyncio.create_task(store.append(RUN, [note(number)])) for number in range(3)]
+            await asyncio.wait(tasks, timeout=0.02)
+            tasks[1].cancel()
+            await asyncio.wait(tasks, timeout=0.02)
+        await asyncio.wait(tasks, timeout=5)
+        assert [task.cancelled() for task in tasks] == [False, True, False]
+        texts = [record.entry.content["text"] for record in await read(store)]
+        assert texts in (["first", 0, 2], ["first", 0, 1, 2])
+
+
+async def test_a_long_journal_does_not_grow_its_log_for_ever_nor_hold_up_the_loop(tmp_path: Path) -> None:
+    async def attempt() -> None:
+        folder = tmp_path / os.urandom(4).hex()
+        async with opened(folder / "journal.db") as store, steady_loop():
+            for number in range(600):
+                await store.append(RUN, [note("x" * 50_000)])
+                if number % 50 == 0:
+                    await store.head(RUN)
+            assert (folder / "journal.db-wal").stat().st_size < 5 * LARGE_LOG
+
+    await one_of_three(attempt)
+
+
+def test_a_store_serves_several_event_loops_one_after_the_other_and_at_once(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "journal.db")
+
+    async def append() -> None:
+        for number in range(50):
+            await store.append(RUN, [note(number)], durable=number % 10 == 0)
+
+    threads = [threading.Thread(target=asyncio.run, args=(append(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    records = asyncio.run(read(store))
+    asyncio.run(store.close())
+    assert len(records) == 200
+    assert verify(records) is None
+
+
+@pytest.mark.fault(41)
+async def test_replaying_a_long_stream_takes_the_memory_of_a_page(tmp_path: Path) -> None:
+    async with opened(tmp_path / "journal.db") as store:
+        for number in range(1500):
+            await store.append(RUN, [note(str(number) + "x" * 60_000)])
+        async with flat_memory(40_000_000):
+            count = 0
+            async for _ in store.read(RUN):
+                count += 1
+        assert count == 1500
+
+
+async def test_10000_runs_are_listed_without_reading_their_entries(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with closing(Database(path)) as database:
+        for number in range(10_000):
+            begin = prepare([Entry(kind="run", time=number, content={"task": "fix", "input": "x" * 500})])
+            database.append(Stream("run", str(number)), begin)
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("DROP TABLE entries")
+    async with opened(path) as store:
+        runs = await store.streams("run")
+        assert [run.started for run in runs] == list(range(9_999, -1, -1))
+
+
+async def test_what_was_dropped_when_it_was_opened_can_be_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "live" / "journal.db"
+    async with opened(path) as store:
+        await store.append(RUN, [note("x")])
+        assert store.dropped is None
+        shutil.copytree(path.parent, tmp_path / "left", ignore=shutil.ignore_patterns("*-shm"))
+    with (tmp_path / "left" / "journal.db-wal").open("ab") as log:
+        log.write(bytes(100))
+    async with opened(tmp_path / "left" / "journal.db") as store:
+        assert len(await read(store)) == 1
+        assert store.dropped is not None
+        assert store.dropped.bytes == 100
+
+
+def _old_journals() -> Iterator[Path]:
+    return (Path(__file__).parent / "samples").glob("journal_*.db")
+
+
+async def test_a_journal_of_every_old_version_is_read(tmp_path: Path) -> None:
+    samples = sorted(_old_journals())
+    assert [sample.name for sample in samples] == ["journal_1.db"]
+    for sample in samples:
+        path = Path(shutil.copy(sample, tmp_path / sample.name))
+        async with opened(path) as store:
+            records = await read(store)
+            assert [record.entry.kind for record in records] == ["run", "started", "finished", "result"]
+            assert verify(records) is None
+            assert records[1].entry.content["message"] == {"role": "user", "text": "fix it"}
+            assert records[2].entry.content["output"] == "x" * 70_000
+            (run,) = await store.streams("run")
+            assert (run.name, run.status, run.started, run.ended) == ("fix", "completed", 1, 4)
