@@ -110,6 +110,7 @@ async def test_draining_takes_a_pipeful_and_the_end_without_waiting() -> None:
         os.close(here.stdout)
         here.pipes.drain()
         assert (here.pipes.stdout.total_bytes, here.pipes.drained) == (CHUNK, False)
+        os.write(here.stderr, b"x")
         os.close(here.stderr)
         here.pipes.drain()
         assert here.pipes.drained

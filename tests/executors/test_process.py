@@ -165,7 +165,9 @@ async def test_a_program_that_hangs_may_clean_up_in_its_grace(tmp_path: Path) ->
 
 @pytest.mark.fault(2)
 async def test_a_child_of_a_program_that_hangs_may_clean_up_too(tmp_path: Path) -> None:
-    inner = script(tmp_path, "trap 'echo cleaned up > done; exit' TERM; echo > ready; while :; do sleep 0.02; done")
+    inner = script(
+        tmp_path, "trap 'sleep 0.2; echo cleaned up > done; exit' TERM; echo > ready; while :; do sleep 0.02; done"
+    )
     call = spec(script(tmp_path, f"{inner} >/dev/null 2>&1", "echo"), cwd=str(tmp_path), timeout=0.5, grace=5.0)
     result = await run_bounded(call)
     assert (result.result, result.ended_descendants >= 1) == ("timeout", True)
@@ -264,9 +266,10 @@ async def test_what_leaves_at_the_very_moment_of_the_exit_is_found_each_time(tmp
 
 
 async def test_a_group_member_without_our_environment_is_ended_too(tmp_path: Path) -> None:
-    hook = script(tmp_path, "env -i sleep 60.25 >/dev/null 2>&1 &", "sleep 0.05")
+    seconds = f"60.{uuid4().int}"
+    hook = script(tmp_path, f"env -i sleep {seconds} >/dev/null 2>&1 &", "sleep 0.05")
     assert (await run_bounded(spec(hook))).result == "ok"
-    assert await comes_true(lambda: not alive_with("60.25"))
+    assert await comes_true(lambda: not alive_with(seconds))
 
 
 async def test_processes_of_others_live_on(tmp_path: Path) -> None:
@@ -490,10 +493,11 @@ async def test_cancelling_in_the_grace_of_a_timeout_does_not_begin_it_anew(tmp_p
     async with leaves_nothing(call.cookie):
         start = time.monotonic()
         task = await started(call, tmp_path / "ready", told)
+        await asyncio.wait([task], timeout=0.5)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(task, 5)
-        assert time.monotonic() - start < 0.2 + 0.8 + 0.5
+        assert time.monotonic() - start < 0.2 + 0.8 + 0.3
     assert [each.result for each in told] == ["cancelled"]
 
 

@@ -48,7 +48,7 @@ TAMPERINGS: Sequence[Callable[[Recorded], Recorded]] = (
     lambda record: _entry(record, kind="finished"),
     lambda record: _entry(record, version=2),
     lambda record: _entry(record, time=99),
-    lambda record: _entry(record, content={"n": 99}),
+    lambda record: msgspec.structs.replace(record, altered=True),
     lambda record: msgspec.structs.replace(
         record, digest=digest({"n": 99}), entry=_entry(record, content={"n": 99}).entry
     ),

@@ -49,3 +49,17 @@ def test_damaged_content_is_refused(data: bytes) -> None:
     (sealed,) = seal(genesis(RUN), prepare([NOTE]))
     with pytest.raises(CanonicalError):
         unseal(RUN, msgspec.structs.replace(sealed, data=data), leave)
+
+
+def test_altered_content_is_marked() -> None:
+    (sealed,) = seal(genesis(RUN), prepare([NOTE]))
+    altered = unseal(RUN, msgspec.structs.replace(sealed, data=b'{"text":"y"}'), leave)
+    assert (altered.altered, verify([altered])) == (True, 1)
+
+
+@pytest.mark.parametrize(("data", "bad"), [(b'{"role":"user"}', None), (b'{"role":"tool"}', 1)])
+def test_altered_content_that_was_kept_apart_is_marked(data: bytes, bad: int | None) -> None:
+    entry = Entry(kind="note", time=1, content={"added": [Document({"role": "user"})]})
+    (sealed,) = seal(genesis(RUN), prepare([entry]))
+    recorded = unseal(RUN, sealed, lambda _digest: data)
+    assert (recorded.altered, verify([recorded])) == (bad is not None, bad)

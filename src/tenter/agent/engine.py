@@ -6,6 +6,7 @@ it is the same in one process and as a Temporal workflow.
 
 from typing import Protocol, TypeVar
 
+from tenter.agent.plan import Waiting
 from tenter.catalogue import RunEndEvent, RunStartEvent
 from tenter.kernel import Blocked, Done, Escalated, Event, Failed, Operation, Retry, Suspended, Unknown
 
@@ -28,6 +29,10 @@ class Engine(Protocol):
 
     async def open(self, event: RunStartEvent) -> Done[RunStartEvent] | Blocked | Failed:
         """The `pre` of the run's span."""
+        ...
+
+    async def suspend(self, waiting: Waiting) -> None:
+        """Makes durable what the run waits for, before anybody is told."""
         ...
 
     async def close(self, event: RunEndEvent) -> None:

@@ -4,12 +4,12 @@ It decides what comes next from outcomes and nothing else, so that run again on 
 point. It knows no store, no model and no tool.
 """
 
-from typing import cast
+from typing import NoReturn
 
 import msgspec
 
 from tenter.agent.engine import Engine
-from tenter.agent.plan import Ended, Plan, Progress, Standing, status_of
+from tenter.agent.plan import Ended, Plan, Progress, Standing, Waiting, status_of
 from tenter.agent.refusal import blocked, error_of, run_ends, stand_in
 from tenter.catalogue import (
     ACTIVITY_FAILED,
@@ -84,6 +84,8 @@ class AgentLoop:
 
     async def settle(self, standing: Standing) -> None:
         """Tells of the status that the run comes to, and closes it where that is terminal."""
+        if isinstance(standing, Waiting):
+            await self.engine.suspend(standing)
         await self._change(status_of(standing), _reason(standing))
         if isinstance(standing, Ended):
             plan, progress = self.plan, standing.progress
@@ -253,7 +255,7 @@ class AgentLoop:
         """The run failed by a decision of the loop itself."""
         return Ended(status="failed", progress=self.progress, error=await self._classify(error, operation))
 
-    async def _stop_at(self, stopped: Stopping, operation: str, path: str):  # noqa: ANN202  # never returns
+    async def _stop_at(self, stopped: Stopping, operation: str, path: str) -> NoReturn:
         standing = run_ends(stopped, self.progress, operation=operation, path=path)
         if isinstance(stopped, Failed | Unknown) and isinstance(standing, Ended) and standing.error is not None:
             standing = msgspec.structs.replace(standing, error=await self._classify(standing.error, operation))

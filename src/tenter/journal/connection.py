@@ -141,7 +141,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, is_new: bool, create
             return False
         _make_tables(connection)
     # Copying the log to the database takes longer than an append may; the store asks for it when there is time.
-    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    connection.execute("PRAGMA wal_autocheckpoint = 1000")
     connection.execute("PRAGMA synchronous = NORMAL")
     wait(connection, 0)
     return True

@@ -80,6 +80,8 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     entry: Entry
     erased: bool = False
     """The content was erased; `entry.content` is empty."""
+    altered: bool = False
+    """The content, or something kept apart that was fetched for it, is not what its digest was made of."""
 
     @property
     def head(self) -> Head:
@@ -101,12 +103,11 @@ def verify(records: Iterable[Recorded], after: Head | None = None) -> int | None
     """The sequence at which a stream's records first do not hold, or None when they all do.
 
     A record holds when it follows the one before (`after`, or the start of its stream) without a gap, its hash is that
-    of the chain, and its content, unless erased, has its digest. That the end was cut off only a head kept elsewhere
-    shows.
+    of the chain, and its content was not altered. That the end was cut off only a head kept elsewhere shows.
     """
     for record in records:
         head = link(after or genesis(record.stream), record.entry, record.digest)
-        if record.head != head or not (record.erased or digest(record.entry.content) == record.digest):
+        if record.head != head or record.altered:
             return head.sequence
         after = head
     return None

@@ -7,7 +7,7 @@ import msgspec
 
 from tenter.journal.entry import Entry, Head, Recorded, Stream, link
 from tenter.journal.store import JournalError
-from tenter.wire.canonical import CanonicalError, Document, restore
+from tenter.wire.canonical import CanonicalError, Document, digest_of_bytes, restore
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -75,7 +75,15 @@ def unseal(stream: Stream, sealed: Sealed, fetch: Callable[[str], bytes | None])
 
     Raises `CanonicalError` when what is kept is no canonical form of a mapping.
     """
-    content: object = {} if sealed.data is None else restore(sealed.data, fetch)
+    altered = sealed.data is not None and digest_of_bytes(sealed.data) != sealed.digest
+
+    def checked(digest: str) -> bytes | None:
+        nonlocal altered
+        data = fetch(digest)
+        altered = altered or (data is not None and digest_of_bytes(data) != digest)
+        return data
+
+    content: object = {} if sealed.data is None else restore(sealed.data, checked)
     if not isinstance(content, dict):
         raise CanonicalError(f"the content of entry {sealed.sequence} of {stream} is no mapping")
     return Recorded(
@@ -87,4 +95,5 @@ def unseal(stream: Stream, sealed: Sealed, fetch: Callable[[str], bytes | None])
             kind=sealed.kind, time=sealed.time, content=cast(dict[str, object], content), version=sealed.version
         ),
         erased=sealed.data is None,
+        altered=altered,
     )

@@ -5,6 +5,8 @@ A refusal by a hook is not an exception: see `outcome`.
 
 from typing import Literal, get_args
 
+from tenter.kernel.outcome import check_code
+
 ExecutionResult = Literal[
     "ok",
     "denied",
@@ -38,10 +40,14 @@ class RegistrationError(TenterError):
 class HookFailure(Exception):
     """Raised by an executor when an execution failed in a way it can name.
 
-    `result` is one of the closed set; `reason` is for records and people, never for a model.
+    `result` is one of the closed set, neither `ok` nor `denied`; `reason` is for records and people, never for a model.
+    Raises ValueError for a `result` or a `code` that is none: both stand in traces.
     """
 
     def __init__(self, result: ExecutionResult, reason: str, *, code: str = "hook_failed") -> None:
+        if result not in RESULTS or result in ("ok", "denied"):
+            raise ValueError(f"{result!r} is not what comes of an execution that failed; see RESULTS")
+        check_code(code, "HookFailure")
         super().__init__(reason)
         self.result: ExecutionResult = result
         self.reason = reason
@@ -49,9 +55,13 @@ class HookFailure(Exception):
 
 
 class OperationFailed(Exception):
-    """Raised by a body that failed in a way it can name: `code` is of the error taxonomy (`timeout`, `tool`, …)."""
+    """Raised by a body that failed in a way it can name: `code` is of the error taxonomy (`timeout`, `tool`, …).
+
+    Raises ValueError for a `code` that is no word.
+    """
 
     def __init__(self, message: str, *, code: str = "internal", retryable: bool = False) -> None:
+        check_code(code, "OperationFailed")
         super().__init__(message)
         self.code = code
         self.retryable = retryable

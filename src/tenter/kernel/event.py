@@ -3,7 +3,8 @@
 The kernel does not look into either; the catalogue gives them their types.
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Collection, Mapping
 from typing import Any, Self, cast
 
 import msgspec
@@ -22,10 +23,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     op: object = None
 
     def replace(self, **changes: object) -> Self:
-        """A copy with `changes`, frozen. Raises TypeError for a field that the event does not have, or may not change."""
+        """A copy with `changes`, frozen.
+
+        Raises TypeError for a field that the event does not have or may not change, and TypeError or ValueError for a
+        value that `freeze` does not take. Whether a value is of its field's type is judged when it is answered.
+        """
         if wrong := changes.keys() & CONTEXT or changes.keys() - set(self.__struct_fields__):
             raise TypeError(
-                f"{type(self).__name__} has no replaceable field {sorted(wrong)[0]!r}; {_fields(type(self))}"
+                f"{type(self).__name__} has no replaceable field {min(wrong)!r}; {_fields(type(self))}"
             )
         return msgspec.structs.replace(self, **{name: freeze(value) for name, value in changes.items()})
 
@@ -39,7 +44,7 @@ class BeforeEvent(Event, frozen=True, kw_only=True):
 
     def result(self, value: Any) -> Result:
         """The answer, at an `in` point, that stands for the work: its value, or a mapping where there are several."""
-        return Result(freeze(value))
+        return Result(value)
 
 
 class AfterEvent(Event, frozen=True, kw_only=True):
@@ -49,53 +54,96 @@ class AfterEvent(Event, frozen=True, kw_only=True):
 def conforms(event: Event, original: Event) -> str | None:
     """What is wrong with `event` as a replacement of `original`, or None.
 
-    The type must be the original's own, envelope and op the same, and each changed field of its declared type.
+    The type must be the original's own, envelope and op the same, and whatever is not the original's of its declared
+    type, all the way down: a mapping does not stand for a struct.
     """
     cls = type(original)
     if type(event) is not cls:
         return f"a replacement must be of {cls.__name__}, not {type(event).__name__}"
-    for name in CONTEXT:
+    for name in sorted(CONTEXT):
         mine, theirs = getattr(event, name), getattr(original, name)
-        if mine is not theirs and mine != theirs:
+        if mine is not theirs and (type(mine) is not type(theirs) or mine != theirs):
             return f"a replacement keeps the {name} of the event that it replaces"
-    for field in msgspec.structs.fields(cls):
-        value = getattr(event, field.name)
-        if value is getattr(original, field.name):
-            continue
-        try:
-            msgspec.convert(msgspec.to_builtins(value), field.type)
-        except (msgspec.ValidationError, TypeError) as error:
-            return f"the field {field.name!r} of the replacement does not fit: {error}"
-    return None
+    return _struct_misfit(event, original, "")
 
 
-def misfit(after: type[Event], results: tuple[str, ...], value: object) -> str | None:
-    """What is wrong with `value` as the result of an operation whose `after` adds the fields `results`, or None."""
+def misfit(
+    after: type[Event], results: Collection[str], value: object, *, before: type[Event] | None = None
+) -> str | None:
+    """What is wrong with `value` as the result of an operation whose `after` adds the fields `results`, or None.
+
+    With `before`, a result that is left out must have a default, or a field of `before` to fall back on.
+    """
     try:
         values = result_fields(results, value)
     except TypeError as error:
         return str(error)
-    types = {field.name: field.type for field in msgspec.structs.fields(after)}
-    for name, given in values.items():
-        try:
-            msgspec.convert(msgspec.to_builtins(given), types[name])
-        except (msgspec.ValidationError, TypeError) as error:
-            return f"the result {name!r} does not fit: {error}"
+    for field in _declared(after):
+        if field.name in values:
+            if wrong := _misfit(values[field.name], field.type, None, field.name):
+                return f"the result does not fit: {wrong}"
+        elif before is not None and field.name in results and field.required:
+            if field.name not in before.__struct_fields__:
+                return f"the result lacks {field.name!r}"
     return None
 
 
-def result_fields(results: tuple[str, ...], value: object) -> Mapping[str, object]:
+def result_fields(results: Collection[str], value: object) -> Mapping[str, object]:
     """`value` as the fields that it stands for: the one there is, or those of a mapping. Raises TypeError otherwise."""
     if len(results) == 1:
-        return {results[0]: value}
+        return dict.fromkeys(results, value)
     if not isinstance(value, Mapping):
-        raise TypeError(
-            f"a result of {' and '.join(map(repr, results))} is a mapping of these, not {type(value).__name__}"
-        )
+        raise TypeError(f"a result of {_listed(results)} is a mapping of these, not {type(value).__name__}")
     values = cast("Mapping[str, object]", value)
-    if unknown := values.keys() - set(results):
-        raise TypeError(f"a result has {' and '.join(map(repr, results))}, not {sorted(unknown)[0]!r}")
+    if unknown := [name for name in values if name not in results]:
+        raise TypeError(f"a result has {_listed(results)}, not {unknown[0]!r}")
     return values
+
+
+@functools.lru_cache(1024)
+def _declared(cls: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(cls)
+
+
+def _struct_misfit(value: msgspec.Struct, original: object, path: str) -> str | None:
+    for field in _declared(type(value)):
+        inner, known = getattr(value, field.name), getattr(original, field.name, msgspec.UNSET)
+        if inner is known or (not path and field.name in CONTEXT):
+            continue
+        if wrong := _misfit(inner, field.type, known, f"{path}.{field.name}" if path else field.name):
+            return wrong
+    return None
+
+
+def _misfit(value: object, declared: Any, original: object, path: str) -> str | None:
+    """What is wrong with `value` where `declared` is wanted; what it shares with `original` is taken as it is."""
+    try:
+        converted = msgspec.convert(value, declared)
+    except msgspec.ValidationError as error:
+        return f"{path}: {error}"
+    return _inner_misfit(value, converted, original, path)
+
+
+def _inner_misfit(value: object, converted: object, original: object, path: str) -> str | None:
+    """Compares `value` with what msgspec made of it: it turns mappings into structs, and looks into no struct."""
+    match converted:
+        case msgspec.Struct():
+            if converted is not value:
+                return f"{path}: expected {type(converted).__name__}, got {type(value).__name__}"
+            return _struct_misfit(converted, original if type(original) is type(value) else None, path)
+        case list() | tuple() if isinstance(value, list | tuple):
+            known = {id(item) for item in original} if isinstance(original, tuple) else frozenset[int]()
+            pairs = zip(cast("tuple[object, ...]", value), cast("tuple[object, ...]", converted), strict=True)
+            inner = ((one, other, f"{path}[{at}]") for at, (one, other) in enumerate(pairs) if id(one) not in known)
+        case dict() if isinstance(value, Mapping):
+            ...
+        case _:
+            return None
+    return next((wrong for one, other, where in inner if (wrong := _inner_misfit(one, other, None, where))), None)
+
+
+def _listed(names: Collection[str]) -> str:
+    return " and ".join(map(repr, names))
 
 
 def _fields(cls: type[Event]) -> str:

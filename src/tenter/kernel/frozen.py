@@ -31,6 +31,9 @@ DATES: Final = frozenset({date, datetime, time, timedelta, timezone, Decimal, UU
 ATOMS: Final = frozenset({str, bytes}) | NUMBERS | DATES
 """Classes whose values are frozen and hold nothing. Enum members and paths are taken for atoms as well."""
 
+_FROZEN: Final[set[type[object]]] = set(ATOMS)
+"""Classes whose values need no look: atoms and the subclasses of `FrozenStruct`."""
+
 
 class FrozenDict(dict[K, V]):
     """A dict that refuses to change.
@@ -81,6 +84,27 @@ class FrozenDict(dict[K, V]):
     @classmethod
     def fromkeys(cls, iterable: Iterable[Any], value: Any = None, /) -> "FrozenDict[Any, Any]":
         return cls(dict.fromkeys(iterable, value))
+
+
+class FrozenStruct(msgspec.Struct, frozen=True):
+    """A base for structs whose fields are frozen all the way down from the moment they are made.
+
+    Whether made, decoded or replaced, a field takes a tuple for a list and a `FrozenDict` for a mapping, so that
+    `freeze` takes the whole value as done. Making one raises TypeError and ValueError as `freeze` does.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.__struct_config__.frozen:
+            raise TypeError(f"the class {cls.__qualname__!r} derives from FrozenStruct; make it frozen=True")
+        _FROZEN.add(cls)
+
+    def __post_init__(self) -> None:
+        fields = self.__struct_fields__
+        for name in fields:
+            value = getattr(self, name)
+            if type(value) not in _FROZEN and (frozen := freeze(value)) is not value:
+                msgspec.structs.force_setattr(self, name, frozen)
 
 
 def freeze(value: Any) -> Any:

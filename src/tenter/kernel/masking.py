@@ -87,7 +87,8 @@ class TextMask:
             *((f"key pattern {p.name!r}", _key_rule(p, p.body, _AFTER_KEY)) for p in patterns),
         ]
         pairs = [(f"fuzzy pair {p.name!r}", p.text.encode()) for p in fuzzy]
-        self._checks = [*_together(strict), *_together(pairs)]
+        self._strict_checks = list(_together(strict))
+        self._checks = [*self._strict_checks, *_together(pairs)]
         self._pairs = [_compiled(name, regex) for name, regex in pairs]
         self._names = [_compiled(f"key of {p.name!r}", b"(%b)" % p.key.encode()) for p in fuzzy if p.key]
         self._strict = strict
@@ -102,7 +103,7 @@ class TextMask:
 
     def touches(self, data: bytes) -> bool:
         """Whether a rule finds something, maybe only what is masked already. False is certain."""
-        return any(check.search(data) is not None for check in self._checks)
+        return _any_finds(self._checks, data)
 
     def mask(self, text: str) -> str:
         """`text` with everything masked; the same object when there was nothing. Lone surrogates pass."""
@@ -151,15 +152,20 @@ class TextMask:
         return offset + min(found, default=len(data) - offset)
 
     def _masked(self, data: bytes, *, whole_chars: bool) -> bytes:
+        checks = self._checks
         for _ in range(_ROUNDS):
-            if not self.touches(data):
+            if not _any_finds(checks, data):
                 return data
             spans = _merged(span for rule in self._rules for span in _spans(rule, data))
             masked = b"".join(_pieces(data, spans, whole_chars=whole_chars))
             if masked == data:
                 return data
-            data = masked
+            data, checks = masked, self._strict_checks  # a pair is found again when it is masked
         return data
+
+
+def _any_finds(checks: Iterable[_Automaton], data: bytes) -> bool:
+    return any(check.search(data) is not None for check in checks)
 
 
 def is_ignored(value: str | bytes) -> bool:

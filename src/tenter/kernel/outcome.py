@@ -5,7 +5,9 @@
 
 import re
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeVar, dataclass_transform
+from typing import Any, Literal, TypeVar, cast, dataclass_transform, final
+
+from tenter.kernel.frozen import freeze
 
 T = TypeVar("T")
 
@@ -15,18 +17,19 @@ _CODE = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,63}")
 
 
 class Outcome(Exception):
-    """An answer of a hook: a frozen value that can also be raised."""
+    """An answer of a hook: a frozen value that can also be raised. The set is closed: it has no other subclasses."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not name.startswith("__") and name in self.__dict__:
+        if not (name.startswith("__") and name.endswith("__")):
             raise AttributeError(f"{type(self).__name__} is frozen; answer with a new one instead of setting {name!r}")
-        super().__setattr__(name, value)
+        super().__setattr__(name, value)  # what Python itself keeps on an exception that is raised
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen; {name!r} cannot be deleted")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self)}))  # type: ignore[arg-type]
+        values = {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
+        return (_rebuild, (type(self), values))
 
     def __str__(self) -> str:
         return repr(self)
@@ -36,9 +39,12 @@ def _rebuild(cls: type[T], values: dict[str, object]) -> T:
     return cls(**values)
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=())
+@dataclass_transform(frozen_default=True)
 def _frozen_outcome(cls: type[T]) -> type[T]:
-    return dataclass(eq=True, unsafe_hash=True)(cls)
+    """A frozen dataclass that can be raised: `Outcome` refuses changes, not the methods that dataclasses make for it."""
+    made = cast(Any, dataclass(frozen=True)(cls))
+    del made.__setattr__, made.__delattr__
+    return made
 
 
 def check_code(code: object, owner: str) -> None:
@@ -52,6 +58,7 @@ def _check_text(text: object, owner: str, field: str = "reason") -> None:
         raise TypeError(f"the {field} of {owner} must be text, not {type(text).__name__!r}")
 
 
+@final
 @_frozen_outcome
 class Allow(Outcome):
     """Waives Suspends of the hook's own band and of inner ones, never a baseline's, never a Block."""
@@ -62,6 +69,7 @@ class Allow(Outcome):
         _check_text(self.reason, "Allow")
 
 
+@final
 @_frozen_outcome
 class Block(Outcome):
     """Refuses this operation. `stop=True` ends the run where the operation's own refusal would not."""
@@ -73,8 +81,11 @@ class Block(Outcome):
     def __post_init__(self) -> None:
         _check_text(self.reason, "Block")
         check_code(self.code, "Block")
+        if type(self.stop) is not bool:
+            raise TypeError(f"the stop of Block must be True or False, not {self.stop!r}")
 
 
+@final
 @_frozen_outcome
 class Suspend(Outcome):
     """This needs a person.
@@ -92,16 +103,26 @@ class Suspend(Outcome):
     def __post_init__(self) -> None:
         _check_text(self.reason, "Suspend")
         check_code(self.code, "Suspend")
-        if isinstance(self.editable, str) or not all(isinstance(name, str) for name in self.editable):
-            raise TypeError("the editable of Suspend must be a tuple of field names")
-        if type(self.editable) is not tuple:
-            self.__dict__["editable"] = tuple(self.editable)
+        object.__setattr__(self, "editable", _names(self.editable))
         if self.on_timeout not in ("block", "escalate"):
             raise ValueError(f"the on_timeout of Suspend must be 'block' or 'escalate', not {self.on_timeout!r}")
-        if self.expires_in is not None and not 0 < self.expires_in < float("inf"):
+        if self.expires_in is not None and not _is_duration(self.expires_in):
             raise ValueError(f"the expires_in of Suspend must be seconds above 0, not {self.expires_in!r}")
 
 
+def _names(names: object) -> tuple[str, ...]:
+    if isinstance(names, list | tuple):
+        given = tuple(cast("tuple[object, ...]", names))
+        if all(isinstance(name, str) for name in given):
+            return cast("tuple[str, ...]", given)
+    raise TypeError(f"the editable of Suspend must be a tuple of field names, not {names!r}")
+
+
+def _is_duration(seconds: object) -> bool:
+    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < float("inf")
+
+
+@final
 @_frozen_outcome
 class Escalate(Outcome):
     """Ends the run and hands it to the people of `queue`."""
@@ -114,6 +135,7 @@ class Escalate(Outcome):
         check_code(self.queue, "Escalate (its queue)")
 
 
+@final
 @_frozen_outcome
 class Retry(Outcome):
     """Ask again; `feedback`, where given, goes along to the model as a user message."""
@@ -127,13 +149,21 @@ class Retry(Outcome):
             _check_text(self.feedback, "Retry", "feedback")
 
 
+@final
 @_frozen_outcome
 class Result(Outcome):
-    """The work's result, answered at an `in` point in place of the default body."""
+    """The work's result, answered at an `in` point in place of the default body. The value is frozen (D§3.3).
+
+    Raises TypeError and ValueError for a value that `freeze` does not take.
+    """
 
     value: object
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", freeze(self.value))
 
+
+@final
 @_frozen_outcome
 class Fail(Outcome):
     """What `on_error: fail` makes of a hook's failure: the operation fails. No hook can answer it."""

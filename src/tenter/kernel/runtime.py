@@ -20,7 +20,7 @@ from tenter.kernel.frame import ended
 from tenter.kernel.point import Catalogue, Operation, Point, Rule
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.registration import compile_chains
-from tenter.kernel.runner import Body, Chains, Runner, Steps
+from tenter.kernel.runner import Body, Chains, Runner, Steps, stopped
 from tenter.kernel.trace import Trace
 
 B = TypeVar("B", bound=Event)
@@ -99,6 +99,10 @@ class Runtime:
 
     async def _dispatch_unseen(self, chain: Chain, event: Event, trace: Trace) -> Decision:
         return await self._dispatcher.fire(chain, await self._dispatcher.admit(event, trace), trace)
+
+    def stopped(self, decision: Decision) -> Stopped | None:
+        """What a decision at one point means for its operation: None where it goes on."""
+        return stopped(decision, self._dispatcher.digest)
 
     def chain(self, point: str) -> Chain:
         """What runs at `point`, in order."""

@@ -7,6 +7,7 @@ frozen all the way down and clean is remembered by identity, so that a run is li
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from enum import Enum
+from math import inf
 from operator import is_
 from pathlib import PurePath
 from typing import Any, Final, cast
@@ -22,6 +23,7 @@ REMEMBERED: Final = 16 << 20
 _EMPTY: Final = NUMBERS | DATES
 _CONTAINER_BYTES: Final = 100
 _SLUG: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # a name; a note is no place for anything else
+_GROUP: Final = 64  # texts that are searched together, to find the few that matter among many
 _LONG: Final = 1024  # a text of so many characters is remembered by itself
 
 Redacted = tuple[object, Sequence[str]]
@@ -58,7 +60,7 @@ class Walker:
         if not look.named and not self.mask.touches(look.data()):
             look.remember()
             return root, ()
-        rewrite = _Rewrite(self)
+        rewrite = _Rewrite(self, look.dirty())
         result = rewrite.of(root)
         if result is not root:
             look = _Look(self)
@@ -107,25 +109,29 @@ class _Look:
         self._characters = 0
         self._changeable = False  # something could change later, so that nothing may be remembered
 
-    def through(self, root: object, characters: int | None = None, values: int | None = None) -> bool:
-        """Look at everything; False when that would be more than so much."""
-        young, stack, seen, steps = self._memory.young, [root], set[int](), 0
-        while stack:
+    def through(self, root: object, characters: float = inf, values: float = inf) -> bool:
+        """Look at everything; False when there are more new characters or values than that."""
+        young, stack, seen, left = self._memory.young, [root], set[int](), values
+        while stack and self._characters <= characters and left > 0:
             value = stack.pop()
-            steps += 1
-            if characters is not None and values is not None and (self._characters > characters or steps > values):
-                return False
+            left -= 1
             cls, key = type(value), id(value)
             if cls is str:
                 self._text(cast(str, value))
             elif cls not in _EMPTY and key not in young and key not in seen and not self._memory.knows(value):
                 seen.add(key)
                 stack.extend(self._inside(value))
-        return True
+        return not stack and self._characters <= characters
 
     def data(self) -> bytes:
         """All new text in one piece. What is found across two texts is found out in the rewriting."""
-        return b"\0".join(("\0".join(self._texts).encode("utf-8", "surrogatepass"), *self._blobs))
+        return b"\0".join((_joined(self._texts), *self._blobs))
+
+    def dirty(self) -> set[str]:
+        """The new texts in which something is found, or is masked already."""
+        groups = [self._texts[at : at + _GROUP] for at in range(0, len(self._texts), _GROUP)]
+        suspect = [text for group in groups if self._mask.touches(_joined(group)) for text in group]
+        return {text for text in suspect if self._mask.touches(_joined((text,)))}
 
     def remember(self) -> None:
         if not self._changeable:
@@ -203,15 +209,16 @@ class _Look:
 class _Rewrite:
     """One rewriting: shared values stay shared, and notes say what was dropped."""
 
-    def __init__(self, walker: Walker, room: int = MAX_DEPTH) -> None:
+    def __init__(self, walker: Walker, dirty: Collection[str], room: int = MAX_DEPTH) -> None:
         self.notes: list[str] = []
+        self._dirty = dirty
         self._walker = walker
         self._room = room
         self._done: dict[int, tuple[object, object]] = {}  # by id, with the value itself to keep the id its own
 
     def of(self, value: object) -> object:
         if type(value) is str:
-            return self._walker.mask.mask(value) if len(value) >= SHORTEST else value
+            return self._walker.mask.mask(value) if value in self._dirty else value
         if (done := self._done.get(id(value))) is not None:
             return done[1]
         if self._walker.knows(value):
@@ -245,7 +252,7 @@ class _Rewrite:
             masked = mask.mask_bytes(bytes(value))
             return value if masked == value else type(value)(masked)
         text = str(value) if isinstance(value, PurePath) else str.__str__(value)
-        if (shown := mask.mask(text)) == text:
+        if (shown := mask.mask(text)) is text:
             return value
         return type(value)(shown) if isinstance(value, PurePath) else shown
 
@@ -285,7 +292,7 @@ class _Rewrite:
 
     def _without(self, entries: Mapping[object, object], where: str) -> Mapping[object, object]:
         """The entries in which nothing would be masked: the others cannot be edited."""
-        trial = _Rewrite(self._walker, self._room)
+        trial = _Rewrite(self._walker, self._dirty, self._room)
         kept: dict[object, object] = {}
         for key, item in entries.items():
             shown = trial.of(key)
@@ -295,6 +302,11 @@ class _Rewrite:
             else:
                 self.notes.append(f"dropped {where}.{shown}" if _SLUG.fullmatch(str(shown)) else f"dropped {where}")
         return entries if len(kept) == len(entries) else FrozenDict(kept)
+
+
+def _joined(texts: Iterable[str]) -> bytes:
+    """With NUL between: what would be found in one of them is found in this, too."""
+    return "\0".join(texts).encode("utf-8", "surrogatepass")
 
 
 def _hidden(item: object) -> object:

@@ -1,0 +1,33 @@
+"""What a run comes to (seed 003, "Run statuses"): the value that the caller gets."""
+
+import msgspec
+
+from tenter.catalogue import ApprovalRequest, ErrorInfo, Status, Usage
+from tenter.kernel import TraceEvent
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run stands when its part in this process is over. Times are seconds since the epoch.
+
+    `approval` is the first of `approvals`, and set while the run waits for a person. `cost_known` is False where a model
+    did not tell what it cost; `cost_usd` is then the sum of what is known.
+    """
+
+    run_id: str
+    task: str
+    task_version: int
+    status: Status
+    output: object = None
+    error: ErrorInfo | None = None
+    approvals: tuple[ApprovalRequest, ...] = ()
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    cost_known: bool = True
+    trace: tuple[TraceEvent, ...] = ()
+    started_at: float
+    ended_at: float
+
+    @property
+    def approval(self) -> ApprovalRequest | None:
+        """What the run waits for."""
+        return self.approvals[0] if self.approvals else None
