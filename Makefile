@@ -9,7 +9,9 @@ CODE := src tests benchmarks examples
 .PHONY: demo test format lint types imports tests docs bench clean
 
 demo: $(RUN_READY)
-	$(BIN)/tenter run fix --config examples/fix-tests/tenter.yaml --demo
+	rm -rf .demo && cp -R examples/fix-tests .demo
+	cd .demo && ../$(BIN)/tenter run fix "make the tests pass"
+	cd .demo && ../$(BIN)/tenter hooks log
 
 test: lint types imports tests
 

@@ -48,6 +48,14 @@ def test_the_status_is_the_exit_code_or_minus_the_signal(body: str, status: int)
     child.close()
 
 
+def test_without_waitid_the_exit_is_seen_by_reaping(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = child_of("/bin/sh", "-c", "exit 3")
+    wait_for_exit(child)
+    monkeypatch.delattr(os, "waitid")
+    assert (child.has_exited(), child.reaped, child.status) == (True, True, 3)
+    child.close()
+
+
 def test_a_child_that_lives_is_not_reaped() -> None:
     child = child_of("/bin/sleep", "60")
     assert (child.has_exited(), child.reap(), child.reap_within(0.01), child.status) == (False, False, False, None)

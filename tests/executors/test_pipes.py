@@ -5,7 +5,7 @@ import os
 import subprocess
 from dataclasses import dataclass, field
 
-from tests.outside import comes_true, leaves_nothing
+from tests.outside import comes_true, leaves_nothing, open_files
 
 from tenter.executors.pipes import CHUNK, Pipes
 from tenter.executors.spawn import Spawned
@@ -69,12 +69,13 @@ async def test_stdin_is_written_piece_by_piece_and_closed() -> None:
 
 async def test_a_stdin_that_nobody_reads_any_more_is_let_go() -> None:
     async with leaves_nothing():
+        before = len(open_files())
         here = world(b"x" * 300_000)
         os.close(here.stdin)
         here.pipes.watch()
         os.close(here.stdout)
         os.close(here.stderr)
-        assert await comes_true(lambda: here.pipes.drained)
+        assert await comes_true(lambda: len(open_files()) == before)
         here.pipes.close()
 
 

@@ -255,6 +255,13 @@ async def test_what_left_a_program_that_hangs_is_ended_with_it(tmp_path: Path, l
 
 
 @pytest.mark.fault(3)
+async def test_a_crowd_that_left_is_ended_without_stalling_the_loop(tmp_path: Path) -> None:
+    each = "setsid sleep 60 >/dev/null 2>&1 &"
+    result = await run_bounded(spec(script(tmp_path, *[each] * 300, "sleep 0.1", "echo the answer"), timeout=10))
+    assert (result.result, result.stdout.text, result.ended_descendants) == ("ok", "the answer\n", 300)
+
+
+@pytest.mark.fault(3)
 async def test_what_leaves_at_the_very_moment_of_the_exit_is_found_each_time(tmp_path: Path) -> None:
     hook = script(tmp_path, "setsid sleep 61 >/dev/null 2>&1 &", "exit 0")
     cookies: list[str] = []
@@ -332,8 +339,9 @@ async def test_ten_megabytes_pass_while_the_program_writes_as_it_reads(tmp_path:
         "    turn += 1; os.write(1 + turn % 2, chunk)",
         first=PYTHON,
     )
-    async with flat_memory(2 * CAP + 16 * MB):
-        result = await run_bounded(spec(hook, timeout=10), b"x" * (10 * MB))
+    payload = b"x" * (10 * MB)
+    async with flat_memory(CAP + 16 * MB):
+        result = await run_bounded(spec(hook, timeout=10), payload)
     assert (result.result, result.stdout.total_bytes + result.stderr.total_bytes) == ("ok", 10 * MB)
 
 
@@ -388,8 +396,9 @@ async def test_bytes_that_are_no_text_are_kept_and_shown_escaped(tmp_path: Path)
 
 
 @pytest.mark.fault(8)
-async def test_a_megabyte_of_noise_does_not_stall_the_loop() -> None:
-    result = await run_bounded(spec("/usr/bin/head", "-c", "4M", "/dev/urandom", timeout=10))
+async def test_megabytes_of_noise_neither_stall_the_loop_nor_fill_memory() -> None:
+    async with flat_memory(CAP + 16 * MB):
+        result = await run_bounded(spec("/usr/bin/head", "-c", "4M", "/dev/urandom", timeout=10))
     assert (result.result, result.stdout.truncated, result.stdout.total_bytes) == ("ok", True, 4 * MB)
 
 

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.outside import one_of_three, steady_loop
 
 from tenter.catalogue import ToolResult
 from tenter.harness.calling import MOST_ERROR, bounded, call_tool
@@ -20,7 +21,6 @@ from tenter.harness.errors import ToolError
 from tenter.harness.tool import Tool, tool
 from tenter.harness.workspace import Workspace
 from tenter.kernel import SYSTEM_CLOCK, freeze
-from tests.outside import one_of_three, steady_loop
 
 
 def context(tmp_path: Path, *, seconds: float | None = None) -> ToolContext:
@@ -237,9 +237,11 @@ async def test_an_async_tool_that_swallows_cancellation_gives_control_back_and_i
         assert "'stubborn' did not end within 0.1 s" in result.output
         assert loop.time() - started < 0.1 + 0.05 + 0.05
 
-    await one_of_three(attempt)
-    release.set()
-    await asyncio.wait_for(ended.wait(), 5)
+    try:
+        await one_of_three(attempt)
+    finally:
+        release.set()
+        await asyncio.wait_for(ended.wait(), 5)
 
 
 async def test_the_runs_deadline_counts_where_it_is_sooner(tmp_path: Path) -> None:

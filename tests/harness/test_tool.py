@@ -80,7 +80,7 @@ def test_what_is_no_plain_function_is_refused(function: Any, told: str) -> None:
 def test_a_name_that_is_no_slug_is_refused(name: str) -> None:
     def f() -> None: ...
 
-    with pytest.raises(TenterError, match="'f'.* cannot name a tool"):
+    with pytest.raises(TenterError, match=r"f' .* cannot name a tool"):
         tool(name=name)(f)
     with pytest.raises(TenterError, match="cannot name a tool"):
         tool(f).configured(name=name)
@@ -90,7 +90,7 @@ def test_a_name_that_is_no_slug_is_refused(name: str) -> None:
 def test_a_timeout_that_is_no_time_is_refused(seconds: Any) -> None:
     def f() -> None: ...
 
-    with pytest.raises(TenterError, match="'f'.* timeout_seconds"):
+    with pytest.raises(TenterError, match=r"f' .* timeout_seconds"):
         tool(timeout_seconds=seconds)(f)
 
 

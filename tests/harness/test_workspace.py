@@ -299,11 +299,11 @@ def test_no_descriptor_stays_open_however_a_walk_ends(tmp_path: Path) -> None:
     workspace = project(tmp_path)
     (workspace.root / "link").symlink_to("../outside")
     before = open_descriptors()
-    for path in ("src/a.py", "src/../src/a.py", "link/x", "missing/x", "src/a.py/x", "../x", "src"):
-        try:
+    for path in ("src/a.py", "src/../src/a.py"):
+        read(workspace, path)
+    for path in ("link/x", "missing/x", "src/a.py/x", "../x", "src"):
+        with pytest.raises(ToolError):
             read(workspace, path)
-        except ToolError as error:
-            assert str(error)
     assert open_descriptors() == before
 
 

@@ -35,7 +35,7 @@ def test_folder_and_files_are_made_for_their_owner_alone(tmp_path: Path) -> None
     try:
         path = tmp_path / "a" / ".tenter" / "journal.db"
         with closing(_open(path)) as connection:
-            connection.execute("INSERT INTO kept VALUES (x'00', x'00')")
+            connection.execute("INSERT INTO kept VALUES (x'00', 0, x'00')")
             assert path.parent.stat().st_mode & 0o777 == 0o700
             assert {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()} == {
                 "journal.db": 0o600,
@@ -55,7 +55,7 @@ def test_many_that_create_it_at_once_all_get_the_same_journal(tmp_path: Path) ->
             together.wait(5)
             with closing(_open(path)) as connection:
                 wait(connection, 5)
-                connection.execute("INSERT INTO kept VALUES (?, x'00')", (bytes([number]),))
+                connection.execute("INSERT INTO kept VALUES (?, 0, x'00')", (bytes([number]),))
         except BaseException as error:  # a thread has nobody else to tell
             failures.append(error)
 

@@ -211,6 +211,38 @@ def test_an_append_over_the_file_size_limit_is_refused_whole_and_works_again_wit
         assert verify(_read(database)) is None
 
 
+@pytest.mark.fault(38)
+def test_a_stream_that_could_not_be_begun_leaves_no_trace(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    late, other = Stream("run", "late"), Stream("run", "other")
+    with closing(Database(tmp_path / "journal.db")) as database:
+        _append(database, "first")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+        try:
+            with pytest.raises(JournalError):
+                _append(database, "x" * 200_000, stream=late)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert [summary.stream for summary in database.streams(None, None)] == [RUN]
+        for stream in (other, late):
+            _append(database, stream.id, stream=stream)
+        assert [_texts(database, stream) for stream in (other, late)] == [["other"], ["late"]]
+
+
+def test_an_append_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "journal.db")) as database:
+        _append(database, "first")
+        with closing(sqlite3.connect(tmp_path / "journal.db")) as other:
+            other.execute("CREATE TRIGGER no BEFORE INSERT ON kept BEGIN SELECT RAISE (ABORT, 'no'); END")
+            for stream in (RUN, Stream("run", "new")):
+                with pytest.raises(JournalError):
+                    _append(database, "lost", Document("kept last"), stream=stream)
+            other.execute("DROP TRIGGER no")
+        assert [summary.stream for summary in database.streams(None, None)] == [RUN]
+        assert _append(database, "second") == 2
+        assert _texts(database) == ["first", "second"]
+
+
 @pytest.mark.fault(41)
 def test_reading_holds_a_page_and_not_the_stream(tmp_path: Path) -> None:
     with closing(Database(tmp_path / "journal.db")) as database:

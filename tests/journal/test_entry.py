@@ -84,5 +84,10 @@ def test_the_chain_holds_when_content_was_erased() -> None:
     assert verify(records) is None
 
 
+def test_the_id_of_a_stream_is_unicode_text() -> None:
+    with pytest.raises(ValueError, match=r"the id of a session, 'a\\udcff', holds lone surrogates"):
+        Stream("session", "a\udcff")
+
+
 def test_seconds_become_whole_microseconds() -> None:
     assert microseconds(1_790_000_000.123456) == 1_790_000_000_123_456

@@ -23,12 +23,21 @@ def test_sealed_entries_continue_the_chain_and_open_to_what_they_were() -> None:
 def test_what_several_entries_keep_apart_is_kept_once() -> None:
     message = Document({"role": "user"})
     prepared = prepare([Entry(kind="note", time=1, content={"added": [message]})] * 2)
-    assert kept(prepared) == {message.digest: b'{"role":"user"}'}
+    assert kept(prepared) == {message.digest: (b'{"role":"user"}',)}
 
 
 def test_content_without_canonical_form_is_refused_by_kind_and_place() -> None:
     with pytest.raises(JournalError, match="an entry 'acted' cannot be journaled, at 'value': ") as caught:
         prepare([NOTE, Entry(kind="acted", time=1, content={"value": object()})])
+    assert caught.value.trouble == "content"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"kind": "\udcff"}, {"kind": "ü"}, {"time": 2**53}, {"time": -(2**53)}, {"version": 2**63}]
+)
+def test_an_entry_that_cannot_be_chained_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(JournalError, match=r"its kind must be ASCII, its time .* and version integers") as caught:
+        prepare([msgspec.structs.replace(NOTE, **changes)])
     assert caught.value.trouble == "content"
 
 
@@ -61,5 +70,5 @@ def test_altered_content_is_marked() -> None:
 def test_altered_content_that_was_kept_apart_is_marked(data: bytes, bad: int | None) -> None:
     entry = Entry(kind="note", time=1, content={"added": [Document({"role": "user"})]})
     (sealed,) = seal(genesis(RUN), prepare([entry]))
-    recorded = unseal(RUN, sealed, lambda _digest: data)
+    recorded = unseal(RUN, sealed, lambda _digest: (data,))
     assert (recorded.altered, verify([recorded])) == (bad is not None, bad)

@@ -21,6 +21,7 @@ from tenter.journal.sealed import prepare
 from tenter.journal.sqlite import LARGE_LOG, SqliteStore
 from tenter.journal.store import JournalError
 from tenter.journal.tail import Tail
+from tenter.wire.canonical import Document
 
 RUN = Stream("run", "r1")
 
@@ -166,9 +167,27 @@ async def test_a_store_leaves_no_thread_and_no_open_file(tmp_path: Path) -> None
         async with opened(tmp_path / "journal.db") as store:
             await store.append(RUN, [note("x")])
             await read(store)
+        assert "tenter-journal" not in [thread.name for thread in threading.enumerate()]
         unused = SqliteStore(tmp_path / "journal.db")
         await unused.close()
         gc.collect()
+
+
+def test_a_store_that_nobody_closed_does_not_keep_the_process(tmp_path: Path) -> None:
+    script = WRITER + "asyncio.run(SqliteStore(Path(sys.argv[1])).append(Stream('run', 'r1'), [], durable=True))"
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "journal.db")], check=True, timeout=20)
+
+
+async def test_a_large_message_is_written_without_holding_up_the_loop(tmp_path: Path) -> None:
+    message = Document({"role": "tool", "text": "x" * 50_000_000})
+
+    async def attempt() -> None:
+        async with opened(tmp_path / os.urandom(4).hex() / "journal.db") as store:
+            await store.append(RUN, [note("opens it")])
+            async with steady_loop():
+                await store.append(RUN, [note(message)])
+
+    await one_of_three(attempt)
 
 
 async def test_a_small_append_needs_no_thread_once_the_file_is_open(tmp_path: Path) -> None:

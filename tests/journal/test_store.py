@@ -161,6 +161,7 @@ async def test_kinds_and_versions_from_elsewhere_are_kept(open_store: OpenStore,
 @over_every_store
 async def test_entries_stand_in_the_order_of_the_calls(open_store: OpenStore, tmp_path: Path) -> None:
     async with closing(open_store(tmp_path)) as store:
+        await store.append(OTHER, [note("opens it")])
         sizes = {3: 200_000, 50: 200_000}
         appends = [
             store.append(RUN, [note(number, filler="x" * sizes.get(number, 1))], durable=number % 7 == 0)
@@ -273,13 +274,14 @@ async def test_an_entry_of_50_mb_is_kept_apart_and_stalls_nothing(open_store: Op
             await store.append(RUN, [note(large)])
 
     async def read_back() -> None:
-        async with closing(open_store(tmp_path / "0")) as store:
-            async with steady_loop():
-                records = await read(store)
-            assert records[0].entry.content["text"] == large
+        async with closing(open_store(tmp_path / "0")) as store, steady_loop():
+            (recorded,) = [recorded async for recorded in store.read(RUN, whole=False)]
+            assert isinstance(recorded.entry.content["text"], Reference)
 
     await one_of_three(append)
     await one_of_three(read_back)
+    async with closing(open_store(tmp_path / "0")) as store:
+        assert await texts(store) == [large]
 
 
 HOSTILE = (

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenter.kernel.frozen import MAX_DEPTH, FrozenDict, freeze
+from tenter.kernel.frozen import MAX_DEPTH, FrozenDict, FrozenStruct, freeze
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -27,6 +27,22 @@ class Point(msgspec.Struct, frozen=True):
 class Holder(msgspec.Struct, frozen=True):
     extra: Mapping[str, object] = FrozenDict()
     parts: tuple[Point, ...] = ()
+
+
+class Made(FrozenStruct, frozen=True):
+    parts: object = ()
+    extra: Mapping[str, object] = FrozenDict()
+
+
+class Hasty(FrozenStruct, frozen=True):
+    parts: object = ()
+
+    def __post_init__(self) -> None:
+        """Forgets what its base does."""
+
+
+class Melted(FrozenStruct, frozen=False):  # pyright: ignore[reportGeneralTypeIssues]  # msgspec allows what is wrong
+    parts: object = ()
 
 
 class Loose(msgspec.Struct):
@@ -199,6 +215,32 @@ def test_freezing_again_gives_the_same_object(value: object) -> None:
     frozen = freeze(value)
     assert freeze(frozen) is frozen
     assert freeze(Point(frozen)).inner is frozen
+
+
+@pytest.mark.promise(3)
+@pytest.mark.parametrize(
+    "made",
+    [
+        Made([1, {"a": [3]}], {"b": [2]}),
+        msgspec.json.decode(b'{"parts":[1,{"a":[3]}],"extra":{"b":[2]}}', type=Made),
+        msgspec.structs.replace(Made(), parts=[1, {"a": [3]}], extra={"b": [2]}),
+        pickle.loads(pickle.dumps(Made([1, {"a": [3]}], {"b": [2]}))),
+    ],
+    ids=["made", "decoded", "replaced", "unpickled"],
+)
+def test_a_frozen_struct_is_frozen_inside_however_it_comes_about(made: Made) -> None:
+    assert (made.parts, made.extra) == ((1, FrozenDict({"a": (3,)})), FrozenDict({"b": (2,)}))
+    assert type(made.extra) is FrozenDict
+    assert freeze(made) is made
+    with pytest.raises(TypeError, match="the class 'object' cannot be frozen"):
+        Made(object())
+
+
+@pytest.mark.promise(3)
+def test_a_frozen_struct_that_froze_nothing_is_not_believed() -> None:
+    assert freeze(Hasty([1])).parts == (1,)
+    with pytest.raises(TypeError, match="the class 'Melted' cannot be frozen"):
+        freeze(Melted([1]))
 
 
 def test_only_what_had_to_change_is_rebuilt() -> None:

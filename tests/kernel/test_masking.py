@@ -216,7 +216,7 @@ def test_a_rule_that_cannot_be_looked_for_is_refused_by_name() -> None:
         TextMask(fuzzy=[FuzzyPair(name="bad", text="a")])
 
 
-@pytest.mark.parametrize("length", [128, 129, 4_000, 400_000])
+@pytest.mark.parametrize("length", [128, 129, 4_000, 40_000])
 def test_a_long_value_is_known_by_its_ends(length: int) -> None:
     told = "".join(random.Random(1).choices("abc/é \n", k=length))
     mask = TextMask([told])

@@ -14,6 +14,7 @@ from tenter.wire.canonical import (
     CanonicalError,
     Document,
     OversizeError,
+    Parts,
     canonical,
     digest,
     restore,
@@ -44,7 +45,7 @@ class Call(msgspec.Struct, frozen=True):
     arguments: object
 
 
-def _nothing(_digest: str) -> bytes | None:
+def _nothing(_digest: str) -> Parts | None:
     return None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenter.catalogue import (
@@ -224,6 +224,7 @@ JSON_VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(), JSON_VALUES, max_size=4))
 def test_whatever_an_event_holds_the_payload_is_strict_json_in_utf_8(arguments: dict[str, object]) -> None:
     told = json.loads(payload(execution(tool_call(arguments))).decode(), parse_constant=pytest.fail)
@@ -241,6 +242,7 @@ def test_whatever_an_event_holds_the_payload_is_strict_json_in_utf_8(arguments: 
         ((1, (2.5, 10**30)), [1, [2.5, 10**30]]),
         (float("nan"), None),
         ({"a": [float("-inf"), 10**30]}, {"a": [None, 10**30]}),
+        (["\ud800", float("nan"), 10**30, b"\xff"], [r"\ud800", None, 10**30, "/w=="]),
         (PurePosixPath("/a/b"), "/a/b"),
         (frozenset({1}), [1]),
     ],
@@ -289,6 +291,7 @@ def test_a_variable_without_a_value_is_left_out() -> None:
     }
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters()))
 def test_every_variable_can_stand_in_an_environment(text: str) -> None:
     event = tool_call({}, Op(id="op-1", loop=LoopFacts(loop=FrozenDict({"id": text}))))

@@ -118,6 +118,13 @@ def test_the_schema_of_a_point_refuses_another_points_payload_and_a_field_of_ano
     assert errors_of(event_schema(CATALOGUE["tool.before"]), told) != []
 
 
+def test_the_schema_of_a_point_refuses_the_same_payload_of_another_phase() -> None:
+    event = ShutdownEvent(reason="closed")
+    told = json.loads(payload(Execution(id="x", point=CATALOGUE["shutdown.pre"], event=event, hook="h", at=0)))
+    assert errors_of(event_schema(CATALOGUE["shutdown.pre"]), told) == []
+    assert len(errors_of(event_schema(CATALOGUE["shutdown.post"]), told)) == 3
+
+
 @pytest.mark.parametrize("key", ["schema_version", "key", "run", "context", "payload", "metadata"])
 def test_a_payload_without_one_of_its_keys_does_not_fit(key: str) -> None:
     told = json.loads(payload(Execution(id="x", point=CATALOGUE["tool.before"], event=TOOL_CALL, hook="h", at=0)))
@@ -167,7 +174,7 @@ def documents(draw: st.DrawFn) -> dict[str, object]:
 VERDICTS: Any = Draft202012Validator(verdict_schema())
 
 
-@settings(max_examples=600)
+@settings(max_examples=600, deadline=None)
 @given(documents())
 def test_a_document_decodes_exactly_where_it_fits_the_schema(document: dict[str, object]) -> None:
     data = json.dumps(document).encode()

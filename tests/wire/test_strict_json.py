@@ -27,6 +27,7 @@ def failure_of(data: bytes) -> str:
     return caught.value.reason
 
 
+@settings(deadline=None)
 @given(st.dictionaries(TEXT, VALUES), st.booleans(), st.sampled_from([None, 2]))
 def test_whatever_json_writes_is_read_back(value: dict[str, object], ascii_only: bool, indent: int | None) -> None:
     written = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
@@ -102,7 +103,7 @@ def test_a_key_that_stands_twice_at_any_depth_is_refused_with_both_places(data: 
 
 
 @given(VALUES, st.data())
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_a_repeated_key_is_found_wherever_it_stands(value: object, data: st.DataObject) -> None:
     twice = '{"k": 1, "k": 1}'
     place = data.draw(st.sampled_from(["$", "[$]", '{"a": $}', '[1, {"b": [$]}]']))
@@ -123,6 +124,7 @@ def test_levels_are_counted_outside_of_texts_only() -> None:
     assert one_object(b'{"a": "' + rb"\"[{" * 1000 + b'", "b": [' + b"[]," * 1000 + b"1]}")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]",:\\ 1eNaudt', max_size=40).map(str.encode))
 def test_any_bytes_are_an_object_or_bad_output(data: bytes) -> None:
     found = None

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenter.catalogue import (
@@ -304,6 +304,7 @@ def test_output_without_a_decision_of_its_own_is_no_verdict(stdout: bytes) -> No
     assert not has_decision(stdout)
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=8), max_size=3),
     st.text(max_size=30, alphabet=st.characters(exclude_characters="{")),
@@ -315,6 +316,12 @@ def test_no_text_around_a_verdict_hides_its_decision(
 ) -> None:
     document = json.dumps({**more, "decision": "block"}, indent=indent)
     assert has_decision(f"{before}\n{document}\n{after}".encode(errors="replace"))
+
+
+def test_where_too_much_is_no_json_a_key_that_looks_like_a_decision_is_one() -> None:
+    nested = b'{"a": {"decision": 1}}'
+    assert not has_decision(b"{ " * 10 + nested)
+    assert has_decision(b"{ " * 20 + nested)
 
 
 def test_much_output_is_searched_in_one_pass() -> None:

@@ -215,7 +215,7 @@ TASK_COMPLETE = Operation(
         ),
         "in": Rule(
             "The work: the verdict `complete`. A result stands for verdict, output and reason; `fail` ends the run "
-            "failed.",
+            "failed, `wait` is refused until there are sessions.",
             takes=PERSON | {Result},
             replaces=True,
             block_means="the run ends blocked",
@@ -245,9 +245,7 @@ ACTIVITY_FAILED = Operation(
             replaces=True,
             block_means="no retry",
         ),
-        "post": Rule(
-            "The error as classified; a replacement classifies it anew.", replaces=True, portable="run.error"
-        ),
+        "post": Rule("The error as classified; a replacement classifies it anew.", replaces=True, portable="run.error"),
     },
 )
 

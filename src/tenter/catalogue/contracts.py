@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-import msgspec
-
 from tenter.catalogue.envelope import EMPTY
-from tenter.kernel import OnTimeout
+from tenter.kernel import FrozenStruct, OnTimeout
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -28,7 +26,7 @@ ErrorCode = Literal[
 """The taxonomy that failures are classified into."""
 
 
-class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+class ToolCall(FrozenStruct, frozen=True, kw_only=True):
     """What a model asks for. `arguments` is an object, or the text that the model gave where it was none."""
 
     id: str
@@ -36,7 +34,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Mapping[str, object] = EMPTY
 
 
-class ToolInfo(msgspec.Struct, frozen=True, kw_only=True):
+class ToolInfo(FrozenStruct, frozen=True, kw_only=True):
     """A tool as hooks see it. `parameters` is a JSON Schema."""
 
     name: str
@@ -46,7 +44,7 @@ class ToolInfo(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
 
 
-class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
+class ToolSpec(FrozenStruct, frozen=True, kw_only=True):
     """A tool as a model is shown it."""
 
     name: str
@@ -54,7 +52,7 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     parameters: Mapping[str, object] = EMPTY
 
 
-class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
+class ToolResult(FrozenStruct, frozen=True, kw_only=True):
     """What came of a tool call. `untrusted` marks text from outside, `truncated` text that was cut."""
 
     output: str
@@ -63,7 +61,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     truncated: bool = False
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True):
+class Message(FrozenStruct, frozen=True, kw_only=True):
     """One turn of a conversation. `extensions` is a provider's own, kept opaque and handed back unchanged."""
 
     __opaque__: ClassVar[tuple[str, ...]] = ("extensions",)
@@ -78,7 +76,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     extensions: Mapping[str, object] = EMPTY
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class Usage(FrozenStruct, frozen=True, kw_only=True):
     """Tokens."""
 
     input_tokens: int = 0
@@ -90,7 +88,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ModelRequest(FrozenStruct, frozen=True, kw_only=True):
     alias: str
     model: str
     messages: tuple[Message, ...]
@@ -102,7 +100,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, object] = EMPTY
 
 
-class ModelResponse(msgspec.Struct, frozen=True, kw_only=True):
+class ModelResponse(FrozenStruct, frozen=True, kw_only=True):
     """A model's answer. `cost_usd` is None where the price is not known."""
 
     __opaque__: ClassVar[tuple[str, ...]] = ("extensions",)
@@ -117,7 +115,7 @@ class ModelResponse(msgspec.Struct, frozen=True, kw_only=True):
     extensions: Mapping[str, object] = EMPTY
 
 
-class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorInfo(FrozenStruct, frozen=True, kw_only=True):
     """What went wrong: a code of the taxonomy, a text for people, and facts such as `code`, `hook`, `queue`."""
 
     code: ErrorCode
@@ -125,14 +123,14 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     details: Mapping[str, object] = EMPTY
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class Limits(FrozenStruct, frozen=True, kw_only=True):
     """What a run may use. `deadline` is in seconds since the epoch, `max_steps` counts model calls."""
 
     deadline: float | None = None
     max_steps: int = 50
 
 
-class ApprovalReason(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovalReason(FrozenStruct, frozen=True, kw_only=True):
     """Why a person is asked: which hook wants it, and what it said."""
 
     hook: str
@@ -143,7 +141,7 @@ class ApprovalReason(msgspec.Struct, frozen=True, kw_only=True):
     on_timeout: OnTimeout = "block"
 
 
-class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovalRequest(FrozenStruct, frozen=True, kw_only=True):
     """What waits for a person: the operation, the exact call, every reason, and the digest that binds a decision."""
 
     id: str

@@ -5,12 +5,12 @@ from typing import Literal
 
 import msgspec
 
-from tenter.kernel import FrozenDict
+from tenter.kernel import FrozenDict, FrozenStruct
 
 EMPTY: Mapping[str, object] = FrozenDict()
 
 
-class TaskRef(msgspec.Struct, frozen=True, kw_only=True):
+class TaskRef(FrozenStruct, frozen=True, kw_only=True):
     """One execution's task: `id` is this task's own, `name` and `version` are of the configuration."""
 
     id: str
@@ -18,13 +18,13 @@ class TaskRef(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 1
 
 
-class Participant(msgspec.Struct, frozen=True, kw_only=True):
+class Participant(FrozenStruct, frozen=True, kw_only=True):
     id: str
     kind: Literal["human", "agent"]
     role: str = ""
 
 
-class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+class Envelope(FrozenStruct, frozen=True, kw_only=True):
     """Who this run is. The same value stands in every event of the run."""
 
     run_id: str
@@ -39,7 +39,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     parent_run_id: str | None = None
 
 
-class LoopFacts(msgspec.Struct, frozen=True, kw_only=True):
+class LoopFacts(FrozenStruct, frozen=True, kw_only=True):
     """The loop around a run, as its payload shows it (D§9); None for a run on its own."""
 
     loop: Mapping[str, object] = EMPTY
@@ -48,7 +48,7 @@ class LoopFacts(msgspec.Struct, frozen=True, kw_only=True):
     accumulated: Mapping[str, object] = EMPTY
 
 
-class Approval(msgspec.Struct, frozen=True, kw_only=True):
+class Approval(FrozenStruct, frozen=True, kw_only=True):
     """A person's decision that a call carries on its next pass: for which hooks, and for exactly which call."""
 
     id: str
@@ -57,7 +57,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class Op(msgspec.Struct, frozen=True, kw_only=True):
+class Op(FrozenStruct, frozen=True, kw_only=True):
     """Which call this is. A hook pairs `pre` and `post` by `id`.
 
     `path` is `step.operation.index`; `pass_` counts dispatches of it, `attempt` executions of the body. `deadline` is

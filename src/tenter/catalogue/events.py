@@ -22,25 +22,19 @@ from tenter.kernel import AfterEvent, BeforeEvent, Event
 Verdict = Literal["wait", "complete", "fail"]
 
 
-class AgentBefore(BeforeEvent, frozen=True, kw_only=True):
-    """Whose run and which call the input belongs to."""
+class AgentEvent(Event, frozen=True, kw_only=True):
+    """An event of a run: it says whose run and which call it belongs to."""
 
-    envelope: Envelope
-    op: Op
-
-
-class AgentAfter(AfterEvent, frozen=True, kw_only=True):
-    """Whose run and which call the output belongs to."""
-
-    envelope: Envelope
-    op: Op
+    envelope: Envelope  # pyright: ignore[reportGeneralTypeIssues]  # no default: every event of a run has one
+    op: Op  # pyright: ignore[reportGeneralTypeIssues]  # as above
 
 
-class AgentFact(Event, frozen=True, kw_only=True):
-    """Whose run a fact is about; its three phases see the same value."""
+class AgentBefore(AgentEvent, BeforeEvent, frozen=True, kw_only=True):
+    """The input of an operation of a run."""
 
-    envelope: Envelope
-    op: Op
+
+class AgentAfter(AgentEvent, AfterEvent, frozen=True, kw_only=True):
+    """The input and the output of an operation of a run."""
 
 
 class RunStartEvent(AgentBefore, frozen=True, kw_only=True):
@@ -80,7 +74,7 @@ class TaskCreatedEvent(AgentAfter, frozen=True, kw_only=True):
     task: TaskRef
 
 
-class TaskStateChangedEvent(AgentFact, frozen=True, kw_only=True):
+class TaskStateChangedEvent(AgentEvent, frozen=True, kw_only=True):
     before: Status
     after: Status
     reason: str = ""
@@ -112,9 +106,10 @@ class ToolCallEvent(AgentBefore, frozen=True, kw_only=True):
     approval: Approval | None = None
 
     def with_arguments(self, arguments: Mapping[str, object] = EMPTY, /, **changes: object) -> Self:
-        """The same call with `arguments` and `changes` laid over its own."""
-        merged = {**self.call.arguments, **arguments, **changes}
-        return self.replace(call=msgspec.structs.replace(self.call, arguments=merged))
+        """The same call with `arguments` and `changes` laid over its own, or in their place where these are text."""
+        own = self.call.arguments
+        kept = own if isinstance(own, Mapping) else EMPTY  # pyright: ignore[reportUnnecessaryIsInstance]  # see ToolCall
+        return self.replace(call=msgspec.structs.replace(self.call, arguments={**kept, **arguments, **changes}))
 
 
 class ToolResultEvent(AgentAfter, frozen=True, kw_only=True):

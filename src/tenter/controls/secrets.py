@@ -6,7 +6,7 @@ UUID and an image in base64 must stay as written. It knows nothing of where text
 
 from typing import Final
 
-from tenter.kernel.masking import MASK, FuzzyPair, KeyPattern
+from tenter.kernel import MASK, FuzzyPair, KeyPattern
 
 _TOKEN: Final = "A-Za-z0-9_-"
 _BASE64: Final = "[A-Za-z0-9+/=]"
@@ -22,9 +22,9 @@ PUBLISHED_KEYS: Final[tuple[KeyPattern, ...]] = (
     # clouds
     _key("aws-access-key", "AKIA|ASIA|ABIA|ACCA", "[A-Z0-9]{16}", "A-Z0-9"),
     _key("google-api-key", "AIza", f"[{_TOKEN}]{{35}}", _TOKEN),
-    _key("google-oauth-token", r"ya29\.", r"[A-Za-z0-9_-]{30,}(?:\.[A-Za-z0-9_-]+)*", "A-Za-z0-9_.-"),
+    _key("google-oauth-token", r"ya29\.", r"(?:[a-z]\.)?[A-Za-z0-9_-]{30,}(?:\.[A-Za-z0-9_-]+)*", "A-Za-z0-9_.-"),
     _key("google-oauth-secret", "GOCSPX-", f"[{_TOKEN}]{{28}}", _TOKEN),
-    _key("azure-storage-key", "AccountKey=", r"[A-Za-z0-9+/]{86}==", "A-Za-z0-9+/"),
+    _key("azure-storage-key", "AccountKey=", r"[A-Za-z0-9+/]{86}==", "A-Za-z0-9+/="),
     _key("digitalocean-token", "do[opr]_v1_", "[a-f0-9]{64}", "a-f0-9"),
     _key("databricks-token", "dapi", "[a-f0-9]{32}(?:-[0-9]{1,2})?", "a-f0-9"),
     _key("vault-token", r"hv[bs]\.", f"[{_TOKEN}]{{90,300}}", _TOKEN),
@@ -54,7 +54,7 @@ PUBLISHED_KEYS: Final[tuple[KeyPattern, ...]] = (
     _key("nvidia-key", "nvapi-", f"[{_TOKEN}]{{64}}", _TOKEN),
     _key("langsmith-key", "lsv2_(?:pt|sk)_", "[a-f0-9]{32}_[a-f0-9]{10}", "a-f0-9_"),
     # messaging and payment
-    _key("slack-token", "xox[abeoprs](?:[.]xox[bp])?-", r"(?:[0-9]{1,16}-){1,4}[A-Za-z0-9-]{10,200}", "A-Za-z0-9-"),
+    _key("slack-token", r"(?:xoxe\.)?xox[abeoprs]-", r"(?:[0-9]{1,16}-){1,4}[A-Za-z0-9-]{18,200}", "A-Za-z0-9-"),
     _key("slack-app-token", "xapp-", "[0-9]-[A-Z0-9]{8,16}-[0-9]{8,16}-[a-f0-9]{64}", "A-Za-z0-9-"),
     _key("stripe-key", "(?:sk|rk)_(?:live|test)_", "[A-Za-z0-9]{24,247}"),
     _key("sendgrid-key", r"SG\.", rf"[{_TOKEN}]{{22}}\.[{_TOKEN}]{{43}}", "A-Za-z0-9_.-"),

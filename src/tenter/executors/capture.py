@@ -36,14 +36,14 @@ class Capture:
     How the stream was cut into chunks makes no difference to the outcome.
     """
 
-    __slots__ = ("_decoder", "_limit", "_raw", "_tail", "_tail_bytes", "_text", "total_bytes")
+    __slots__ = ("_decoder", "_escaped", "_limit", "_raw", "_tail", "_tail_bytes", "total_bytes")
 
     def __init__(self, limit: int, *, tail_bytes: int = 0) -> None:
         self._limit = limit
         self._tail_bytes = tail_bytes
         self._decoder: codecs.IncrementalDecoder | None = None
         self._raw = bytearray()
-        self._text: list[str] = []
+        self._escaped = bytearray()
         self._tail = b""
         self.total_bytes = 0
 
@@ -60,7 +60,7 @@ class Capture:
         if room > 0:
             kept = chunk[:room]
             self._raw += kept
-            self._text.append(self._decode(kept))
+            self._escaped += self._escape(kept)
 
     def captured(self) -> Captured:
         """The stream as it stands; call it once, when nothing more will come."""
@@ -71,15 +71,16 @@ class Capture:
             pending = self._decoder.getstate()[0] if self._decoder else b""
             raw = raw[: len(raw) - len(pending)]
         else:
-            self._text.append(self._decode(b"", final=True))
+            self._escaped += self._escape(b"", final=True)
         tail = escape(from_whole_character(self._tail) if self.total_bytes > len(self._tail) else self._tail)
-        return Captured("".join(self._text), raw, self.truncated, self.total_bytes, tail)
+        return Captured(self._escaped.decode(), raw, self.truncated, self.total_bytes, tail)
 
-    def _decode(self, chunk: bytes, *, final: bool = False) -> str:
-        # Chunk by chunk, because escaping 1 MiB of noise at once would stall the event loop for 150 ms.
+    def _escape(self, chunk: bytes, *, final: bool = False) -> bytes:
+        # Chunk by chunk, because escaping 1 MiB of noise at once would stall the event loop for 150 ms; and as bytes,
+        # because as text each escaped byte takes up to 16.
         if self._decoder is None:
             self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        return self._decoder.decode(chunk, final)
+        return self._decoder.decode(chunk, final).encode()
 
 
 def escape(raw: bytes) -> str:

@@ -28,7 +28,7 @@ class Child:
 
     __slots__ = ("_process", "_reaped", "pid", "pidfd", "status")
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self._reaped = False
         self.pid = process.pid
@@ -41,9 +41,9 @@ class Child:
         return self._reaped
 
     def has_exited(self) -> bool:
-        """Whether it has ended; leaves it a zombie."""
-        if self._reaped:
-            return True
+        """Whether it has ended; leaves it a zombie, but on systems without `waitid`."""
+        if self._reaped or not hasattr(os, "waitid"):
+            return self.reap()
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:

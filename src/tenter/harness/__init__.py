@@ -1,0 +1,47 @@
+"""Runs tasks with hooks on the local engine (D§14): harness, models, tools."""
+
+from typing import TYPE_CHECKING
+
+from tenter.kernel import opener
+
+if TYPE_CHECKING:
+    from tenter.harness.harness import (
+        Harness as Harness,
+    )
+    from tenter.harness.local import (
+        LocalEngine as LocalEngine,
+        Run as Run,
+        Step as Step,
+        Watcher as Watcher,
+    )
+    from tenter.harness.result import (
+        RunResult as RunResult,
+    )
+    from tenter.harness.setup import (
+        Setup as Setup,
+    )
+
+__all__ = [
+    "Harness",
+    "LocalEngine",
+    "Run",
+    "RunResult",
+    "Setup",
+    "Step",
+    "Watcher",
+]
+
+__getattr__ = opener(
+    __name__,
+    {
+        "harness": ("Harness",),
+        "local": (
+            "LocalEngine",
+            "Run",
+            "Step",
+            "Watcher",
+        ),
+        "result": ("RunResult",),
+        "setup": ("Setup",),
+    },
+)

@@ -55,7 +55,7 @@ async def call_tool(
         return bounded(work.result(), max_output_bytes)
     await _give_up(work, 0)
     return _error(
-        f"the tool {tool.name!r} did not end within {remaining:.6g} s and was given up"
+        f"the tool {tool.name!r} did not end within {round(remaining or 0, 2):g} s and was given up"
         + ("" if tool.awaits else "; it may still be at work")
     )
 

@@ -9,7 +9,7 @@ import stat
 import threading
 from typing import Annotated
 
-from tenter.config.problem import printable
+from tenter.config import printable
 from tenter.harness.context import ToolContext
 from tenter.harness.errors import ToolError, shown
 from tenter.harness.tool import tool

@@ -85,7 +85,7 @@ def _ending(result: ProcessResult, timeout: float) -> str:
         case "signal":
             return f"killed by {result.signal}"
         case "timeout":
-            return f"timed out: it was ended after {timeout:.6g} s"
+            return f"timed out: it was ended after {round(timeout, 2):g} s"
         case "spawn_failed":
             return f"could not be started: {result.error}"
         case "unknown":

@@ -34,7 +34,9 @@ CREATE TABLE IF NOT EXISTS entries (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, version INTEGER NOT NULL, time INTEGER NOT NULL,
     digest BLOB NOT NULL, hash BLOB NOT NULL, content BLOB
 ) STRICT;
-CREATE TABLE IF NOT EXISTS kept (digest BLOB PRIMARY KEY, data BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS kept (
+    digest BLOB NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (digest, part)
+) STRICT;
 PRAGMA user_version = {FORMAT};
 COMMIT;
 """
@@ -141,7 +143,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, is_new: bool, create
             return False
         _make_tables(connection)
     # Copying the log to the database takes longer than an append may; the store asks for it when there is time.
-    connection.execute("PRAGMA wal_autocheckpoint = 1000")
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute("PRAGMA synchronous = NORMAL")
     wait(connection, 0)
     return True

@@ -18,7 +18,7 @@ from tenter.journal.sealed import Prepared, Sealed, kept, leave, prepare, seal, 
 from tenter.journal.store import HeadMoved, JournalError
 from tenter.journal.summary import SHOWN, StreamSummary, summarise
 from tenter.journal.tail import Tail, dropped_tail
-from tenter.wire.canonical import PREFIX, CanonicalError
+from tenter.wire.canonical import PREFIX, CanonicalError, Parts
 
 PAGE_BYTES: Final = 4_000_000
 """A page ends with the entry that brings it to so many bytes."""
@@ -175,8 +175,7 @@ class Database:
             self.dropped = tail
             content = {"code": "journal_tail_dropped", "bytes": tail.bytes, "zeros": tail.zeros}
             note = Entry(kind="note", time=microseconds(self._now()), content=content)
-            self.append(JOURNAL, prepare([note]), durable=True)
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self.append(JOURNAL, prepare([note]), durable=True)  # written over the tail
 
     def _sync(self, connection: sqlite3.Connection, *, always: bool) -> None:
         if always != self._is_durable:
@@ -201,9 +200,10 @@ class Database:
         )
         apart = kept(prepared)
         if apart:
-            rows = [(_blob(digest), data) for digest, data in apart.items()]
-            connection.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?)", rows)
-        self.uncopied += sum(map(len, apart.values())) + sum(len(one.data or b"") for one in sealed)
+            rows = [(_blob(digest), *part) for digest, parts in apart.items() for part in enumerate(parts)]
+            connection.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", rows)
+            self.uncopied += sum(len(data) for _, _, data in rows)
+        self.uncopied += sum(len(one.data or b"") for one in sealed)
         return Head(sealed[-1].sequence, sealed[-1].hash)
 
     def _begin(self, connection: sqlite3.Connection, summary: StreamSummary) -> int:
@@ -245,13 +245,14 @@ class Database:
     ) -> Iterator[Recorded]:
         size = 0
 
-        def fetch(digest: str) -> bytes:
+        def fetch(digest: str) -> Parts:
             nonlocal size
-            row = connection.execute("SELECT data FROM kept WHERE digest = ?", (_blob(digest),)).fetchone()
-            if row is None:
+            rows = connection.execute("SELECT data FROM kept WHERE digest = ? ORDER BY part", (_blob(digest),))
+            parts = tuple([data for (data,) in rows])
+            if not parts:
                 raise CanonicalError(f"{digest!r}, which an entry names, is missing")
-            size += len(row[0])
-            return row[0]
+            size += sum(map(len, parts))
+            return parts
 
         rows = connection.execute("SELECT * FROM entries WHERE id > ? AND id <= ? ORDER BY id", row_ids)
         with contextlib.closing(rows):

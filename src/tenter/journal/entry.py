@@ -38,6 +38,13 @@ class Stream(msgspec.Struct, frozen=True):
     kind: StreamKind
     id: str
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for an `id` that is no Unicode text."""
+        try:
+            self.id.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"the id of a {self.kind}, {self.id!r}, holds lone surrogates; choose another") from error
+
     def __str__(self) -> str:
         return f"{self.kind} {self.id!r}"
 

@@ -9,6 +9,7 @@ from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, gene
 from tenter.journal.sealed import Sealed, kept, leave, prepare, seal, unseal
 from tenter.journal.store import HeadMoved, JournalError
 from tenter.journal.summary import StreamSummary, summarise
+from tenter.wire.canonical import Parts
 
 
 class MemoryStore:
@@ -17,7 +18,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._entries: dict[Stream, list[Sealed]] = {}
         self._summaries: dict[Stream, StreamSummary] = {}
-        self._kept: dict[str, bytes] = {}
+        self._kept: dict[str, Parts] = {}
         self._closed = False
 
     async def append(

@@ -1,13 +1,15 @@
 """From entries to what a store keeps, and back. Pure, and the same for every store."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, cast
 
 import msgspec
 
 from tenter.journal.entry import Entry, Head, Recorded, Stream, link
 from tenter.journal.store import JournalError
-from tenter.wire.canonical import CanonicalError, Document, digest_of_bytes, restore
+from tenter.wire.canonical import CanonicalError, Document, Fetch, Parts, digest_of_bytes, restore
+
+_LIMIT: Final = 2**53
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -39,6 +41,9 @@ def prepare(entries: Sequence[Entry], *, at_most: int | None = None) -> tuple[Pr
 
 
 def _document(entry: Entry, at_most: int | None) -> Document:
+    if not (entry.kind.isascii() and abs(entry.time) < _LIMIT and abs(entry.version) < _LIMIT):
+        reason = "its kind must be ASCII, its time (microseconds) and version integers below 2^53"
+        raise JournalError("content", f"an entry {entry.kind!r} cannot be journaled: {reason}")
     try:
         return Document(entry.content, at_most=at_most)
     except CanonicalError as error:
@@ -57,31 +62,31 @@ def seal(head: Head, prepared: Iterable[Prepared]) -> tuple[Sealed, ...]:
     return tuple(sealed)
 
 
-def kept(prepared: Iterable[Prepared]) -> Mapping[str, bytes]:
+def kept(prepared: Iterable[Prepared]) -> Mapping[str, Parts]:
     """What the entries name and do not hold, by digest."""
-    found: dict[str, bytes] = {}
+    found: dict[str, Parts] = {}
     for item in prepared:
         found |= item.content.kept
     return found
 
 
-def leave(_digest: str) -> bytes | None:
+def leave(_digest: str) -> Parts | None:
     """Fetches nothing: what was kept apart stays a `Reference`."""
     return None
 
 
-def unseal(stream: Stream, sealed: Sealed, fetch: Callable[[str], bytes | None]) -> Recorded:
+def unseal(stream: Stream, sealed: Sealed, fetch: Fetch) -> Recorded:
     """The entry as it is read. `fetch` gives what was kept apart, or None to leave a `Reference` in its place.
 
     Raises `CanonicalError` when what is kept is no canonical form of a mapping.
     """
     altered = sealed.data is not None and digest_of_bytes(sealed.data) != sealed.digest
 
-    def checked(digest: str) -> bytes | None:
+    def checked(digest: str) -> Parts | None:
         nonlocal altered
-        data = fetch(digest)
-        altered = altered or (data is not None and digest_of_bytes(data) != digest)
-        return data
+        parts = fetch(digest)
+        altered = altered or (parts is not None and digest_of_bytes(*parts) != digest)
+        return parts
 
     content: object = {} if sealed.data is None else restore(sealed.data, checked)
     if not isinstance(content, dict):

@@ -179,4 +179,5 @@ def _prepare_small(entries: Sequence[Entry]) -> Sequence[Prepared] | None:
         prepared = prepare(entries, at_most=SMALL_CONTENT)
     except OversizeError:
         return None
-    return prepared if sum(map(len, kept(prepared).values())) <= SMALL_CONTENT else None
+    size = sum(len(part) for parts in kept(prepared).values() for part in parts)
+    return prepared if size <= SMALL_CONTENT else None

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     )
     from tenter.kernel.frozen import (
         FrozenDict as FrozenDict,
+        FrozenStruct as FrozenStruct,
         freeze as freeze,
     )
     from tenter.kernel.masking import (
@@ -155,6 +156,7 @@ __all__ = [
     "Fold",
     "Frame",
     "FrozenDict",
+    "FrozenStruct",
     "FuzzyPair",
     "Hook",
     "HookFailure",
@@ -273,6 +275,7 @@ __getattr__ = opener(
         ),
         "frozen": (
             "FrozenDict",
+            "FrozenStruct",
             "freeze",
         ),
         "masking": (

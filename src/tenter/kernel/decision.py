@@ -17,7 +17,8 @@ Disposition = Literal["pass", "warn", "block", "suspend", "fail", "escalate", "r
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """One execution of a hook that answered or failed; one that had nothing to say is only counted.
 
-    `reason` is for people, redacted; it is never shown to a model. `exception` is a type's name.
+    `reason` is redacted; a failure's is for people and never shown to a model. `exception` is a type's name,
+    `seconds` how long the execution took.
     """
 
     hook: str
@@ -38,7 +39,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 class Decision(msgspec.Struct, frozen=True):
     """One point, dispatched: the event that leaves its chain, the combined outcome, and who answered it.
 
-    `failed` says that a failure policy speaks and not the hook. `requirements` are what the standing Suspends ask for.
+    `failed` says that a failure policy speaks and not the hook. `requirements` are what the standing Suspends ask for,
+    and `digest` names the event that a person's answer will be bound to.
     """
 
     event: Event
@@ -47,3 +49,4 @@ class Decision(msgspec.Struct, frozen=True):
     failed: bool = False
     requirements: tuple[Requirement, ...] = ()
     records: tuple[Record, ...] = ()
+    digest: str = ""

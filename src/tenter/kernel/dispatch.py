@@ -6,10 +6,11 @@ it answers goes to `verdicts`, which decides without awaiting a hook.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from contextvars import Token
 from dataclasses import replace
 from time import perf_counter
+from typing import TypeVar
 
+from tenter.kernel.call import closes, forget_origin, too_late
 from tenter.kernel.chain import Chain, Link
 from tenter.kernel.clock import Clock
 from tenter.kernel.decision import Decision
@@ -18,13 +19,16 @@ from tenter.kernel.event import Event
 from tenter.kernel.fold import Fold
 from tenter.kernel.frame import DEEPEST, FRAME, Frame, Told
 from tenter.kernel.frozen import FrozenDict
-from tenter.kernel.outcome import Outcome
+from tenter.kernel.outcome import Allow, Block, Outcome, Result, Suspend
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.trace import NOTHING, Detail, Trace
-from tenter.kernel.verdicts import Failure, Judge, grant_of
+from tenter.kernel.verdicts import Failure, Judge, Verdict, grant_of, same
 from tenter.kernel.watch import Watch
 
+E = TypeVar("E", bound=Event)
+
 STALL_SECONDS = 0.05
+"""A synchronous hook that stays longer held up the event loop, and is counted."""
 
 Deciding = Coroutine[object, object, Decision]
 
@@ -32,211 +36,237 @@ Deciding = Coroutine[object, object, Decision]
 class Dispatcher:
     """Runs chains for one runtime, with what that runtime was given."""
 
-    __slots__ = ("_now", "_timeout", "_watch", "digest", "judge", "redactor")
+    __slots__ = ("_known_clean", "_long", "_now", "_timeout", "_watch", "digest", "judge", "redactor")
 
     def __init__(self, clock: Clock, redactor: Redactor, digest: Callable[[Event], str], timeout: float) -> None:
         self.redactor = redactor
         self.digest = digest
         self.judge = Judge(redactor, clock)
+        self._known_clean = redactor.known_clean if redactor.has_rules else None
         self._now = clock.now
         self._timeout = timeout
+        self._long = min(STALL_SECONDS, timeout / 2)
         self._watch: Watch | None = None
 
     def fire(self, chain: Chain, event: Event, trace: Trace, told: Told | None = None) -> Deciding:
-        """The whole of a point: its chain, then its observers. Adds to `told` whoever must hear how this ends."""
-        if chain.empty:
-            return _undecided(event)
-        frame = Frame()
-        frame.links = chain.links
-        return self._run(frame, chain, event, trace, told)
+        """The whole of a point: redaction, its chain, the recheck, its observers.
 
-    def fire_in(self, chain: Chain, event: Event, trace: Trace, told: Told, *, pre: Chain) -> Deciding:
+        Adds to `told` whoever must hear how the operation ends. Raises cancellation and the user's KeyboardInterrupt,
+        and HookFailure into a hook that fires points in a circle.
+        """
+        return self._undecided(event, trace) if chain.empty else self._run(Frame(chain, told), event, trace)
+
+    async def fire_in(self, chain: Chain, event: Event, trace: Trace, told: Told, *, pre: Chain) -> Decision:
         """The hooks of an `in` point, without its observers: those run after the work (`observe`).
 
         What a hook hands on is judged again by the guards of `pre` and of `chain` before anything else sees it.
         """
-        frame = Frame()
-        frame.links = chain.links
-        frame.guards = (*pre.guards, *chain.guards)
-        frame.stage = "last"
-        return self._run(frame, chain, event, trace, told)
+        frame = Frame(Chain(chain.point, chain.links), told)
+        frame.guards = pre.guards + chain.guards
+        return await self._run(frame, event, trace)
 
-    def observe(self, chain: Chain, event: Event, trace: Trace, ended: Outcome | None) -> Deciding:
+    async def observe(self, chain: Chain, event: Event, trace: Trace, ended: Outcome | None) -> Decision:
         """The observers of an `in` point, once the work is done or refused."""
-        frame = Frame()
-        frame.links = chain.observers
+        frame = Frame(Chain(chain.point, (), chain.observers), None)
         frame.ended = ended
-        frame.stage = "last"
-        return self._run(frame, chain, event, trace, None)
+        return await self._run(frame, event, trace)
 
-    async def admit(self, event: Event, trace: Trace) -> Event:
-        """The event as hooks may see it: redacted. A lookup for one that was seen before."""
-        if self.redactor.known_clean(event):
+    async def admit(self, event: E, trace: Trace) -> E:
+        """The event as hooks and bodies may see it: redacted. A lookup for one that was seen before."""
+        if self._known_clean is None or self._known_clean(event):
             return event
         return await self.redactor.apply(event, note=lambda code: trace.note(self._now(), "redaction", code))
 
-    async def _run(self, frame: Frame, chain: Chain, event: Event, trace: Trace, told: Told | None) -> Decision:
-        """Runs `frame.links` in order on `event`, then what `_next` says; what was answered gathers in `frame`."""
-        token = self._begin(frame, chain)
-        links = frame.links
-        try:
-            while links:
-                frame.links = links
-                frame.rest = rest = iter(links)
-                then = perf_counter()
-                for link in rest:
-                    try:
-                        if link.picky and not _wanted(frame, link, event):
-                            continue
-                        answer = link.call(event)
-                        if link.awaits:
-                            answer = await answer  # pyright: ignore[reportGeneralTypeIssues]  # seen at registration
-                        if frame.expired:
-                            answer = self._late(frame, link)
-                    except BaseException as error:
-                        answer = self._caught(frame, link, error)
-                    now = perf_counter()
-                    took = now - then
-                    then = now
-                    link.calls += 1
-                    link.seconds += took
-                    if took > STALL_SECONDS:
-                        link.slow(took)
-                    if answer is not None:
-                        frame.rest = None
-                        event = await self._answered(frame, link, answer, event)
-                        if frame.ends and not link.hook.observe:
-                            break
-                        frame.rest = rest
-                        then = perf_counter()
-                if frame.fold is None and not chain.observers:
-                    return Decision(event)
-                links = self._next(frame, chain, event)
-            return self._decide(frame, event)
-        finally:
-            FRAME.reset(token)
-            self._end(frame, chain, event, trace, told)
+    async def _undecided(self, event: Event, trace: Trace) -> Decision:
+        return Decision(await self.admit(event, trace))
 
-    def _begin(self, frame: Frame, chain: Chain) -> Token[Frame | None]:
-        parent = FRAME.get()
-        frame.chain = chain
-        if parent is not None:
-            frame.parent = parent
-            frame.depth = parent.depth + 1
-            if frame.depth > DEEPEST:
-                what = f"{chain.label} was fired inside {DEEPEST} others"
-                raise HookFailure(
-                    "recursion", f"{what}: a hook must not fire the point it hangs on, in a circle or not"
-                )
+    async def _run(self, frame: Frame, event: Event, trace: Trace) -> Decision:
+        """Redaction, the links, the recheck, the observers. Every way out of it ends the watching and is traced."""
+        if self._known_clean is not None and not self._known_clean(event):
+            event = await self.admit(event, trace)
+        chain = frame.chain
+        if (op := event.op) is not None:
+            frame.op = op.id  # pyright: ignore
+        if (parent := FRAME.get()) is not None:
+            _nest(frame, parent)
+        watch = None
         if chain.watched:
-            if (watch := self._watch) is None or not watch.enter(frame):
-                watch = self._watch = Watch(self._timeout)
-                watch.enter(frame)
-            frame.leave = watch.leave
-        return FRAME.set(frame)
+            watch = self._watch
+            if watch is None or not watch.enter(frame):
+                watch = self._watch_anew(frame)
+        FRAME.set(frame)
+        try:
+            event = await self._pass(frame, chain.links, event)
+            if frame.fold is not None or chain.observers:
+                await self._afterwards(frame, event)
+            if watch is not None and frame.task.cancelling() > frame.asked:
+                raise asyncio.CancelledError  # a hook swallowed what its caller asked for
+            return Decision(event) if frame.fold is None else self._decide(frame, frame.fold)
+        finally:
+            if FRAME.get() is frame:  # it is not where a coroutine that nobody finished is cleared away
+                FRAME.set(parent)
+            if watch is not None:
+                watch.leave(frame)
+            self._trace(frame, trace)
 
-    def _end(self, frame: Frame, chain: Chain, event: Event, trace: Trace, told: Told | None) -> None:
+    async def _pass(self, frame: Frame, links: tuple[Link, ...], event: Event) -> Event:
+        """Calls `links` in order, each with the event that the one before left; what is answered goes into the fold."""
+        frame.links = links
+        frame.rest = rest = iter(links)
+        then = perf_counter()
+        for link in rest:
+            try:
+                if link.picky and not _wanted(frame, link, event):
+                    continue
+                answer = link.call(event)
+                if link.awaits:
+                    answer = await answer
+            except BaseException as error:
+                answer = self._caught(frame, link, error)
+            now = perf_counter()
+            took = now - then
+            then = now
+            link.calls += 1
+            link.seconds += took
+            if took > self._long:
+                answer = self._slow(frame, link, answer, took)
+            if answer is not None:
+                frame.rest, frame.seconds = None, took
+                event = await self._answered(frame, link, answer, event)
+                if frame.fold is not None and frame.fold.ended and not link.hook.observe:
+                    break
+                frame.links, frame.rest = links, rest
+                then = perf_counter()
         frame.rest = None
-        if (leave := frame.leave) is not None:
-            leave(frame)
-        if told is not None:
-            told.extend(frame.told)
-        op = "" if event.op is None else event.op.id  # pyright: ignore[reportAttributeAccessIssue,reportUnknownVariableType,reportUnknownMemberType]  # all that the kernel knows of an op
-        code = "" if frame.fold is None else self.judge.code(frame.fold)
-        if chain.nested:
-            trace.count(self._now(), chain.label, code, op)
-        else:
-            details = NOTHING if frame.parent is None else _inside(frame.parent)
-            trace.add((self._now(), "hook", chain.label, code, op, details))
-        for record in frame.records:
-            trace.add(self.judge.traced(record, op))
+        return event
 
-    def _next(self, frame: Frame, chain: Chain, event: Event) -> tuple[Link, ...]:
-        """What runs after the links that just ran: guards that judge once more (D§5), then the observers."""
-        fold = frame.fold
-        if frame.stage == "links":
-            frame.stage = "recheck"
-            if fold is not None and fold.versions and not fold.ended:
-                again = tuple(guard for guard in chain.guards if fold.let_through(guard.place) != event)
-                if again:
-                    frame.recheck = True
-                    return again
-        if frame.stage == "recheck":
-            frame.stage = "last"
-            frame.recheck = False
-            frame.ended = self._decide(frame, event).outcome
-            return chain.observers
-        return ()
+    async def _afterwards(self, frame: Frame, event: Event) -> None:
+        """Lets guards judge once more what was rewritten after they let it through (D§5), then lets observers see it."""
+        chain, fold = frame.chain, frame.fold
+        if fold is not None and fold.versions and not fold.ended:
+            again = tuple(guard for guard in chain.guards if not same(fold.let_through(guard.place), event))
+            if again:
+                frame.recheck = True
+                await self._pass(frame, again, event)
+                frame.recheck = False
+        if chain.observers:
+            if frame.fold is not None:
+                frame.ended = self._decide(frame, frame.fold).outcome
+            await self._pass(frame, chain.observers, event)
 
     async def _answered(self, frame: Frame, link: Link, answer: object, event: Event) -> Event:
         """Takes an answer into the fold; returns the event that the next hook is given."""
-        if isinstance(answer, Event):
-            answer = self.judge.replacement(frame, link, answer, event)
-            if isinstance(answer, Event):
-                answer = await self.redactor.apply(answer)
         fold = frame.fold if frame.fold is not None else Fold(frame.chain.point.phase, event, event)
-        new = frame.fold = self.judge.take(frame, fold, link, answer)
+        new = self.judge.take(frame, fold, link, await self._judged(link, answer, event))
+        frame.fold = new
         if new.event is not fold.event and frame.guards:
             await self._hand_on(frame, link, new)
-        frame.ends = frame.fold.ended
-        return frame.fold.event
+        return new.event
+
+    async def _judged(self, link: Link, answer: object, event: Event) -> Verdict:
+        """What an answer counts as, with nothing secret in it."""
+        if isinstance(answer, Failure):
+            return answer
+        try:
+            verdict = self.judge.legal(link, answer, event)
+            if isinstance(verdict, Event):
+                return await self.redactor.apply(verdict)
+            if isinstance(verdict, Result):
+                return Result(await self.redactor.apply(verdict.value))
+        except Exception as error:  # an answer that nobody can look into is the hook's failure
+            return self.judge.crash(link, error)
+        return verdict
 
     async def _hand_on(self, frame: Frame, link: Link, fold: Fold) -> None:
-        """Lets the guards that let another event through judge what an `in` hook hands on, before the next sees it."""
-        judging = Frame()
-        judging.links = tuple(g for g in frame.guards if g.point is not link.point or g.place < link.place)
-        judging.fold = fold
-        judging.recheck = True
-        judging.stage = "last"
-        await self._run(judging, frame.chain, fold.event, Trace(), None)
-        frame.records += judging.records
-        said = judging.fold.answers
-        if said != fold.answers:
-            frame.fold = replace(fold, answers=said, ended=True)
+        """Lets the guards judge what an `in` hook hands on, before anything else sees it."""
+        guards = tuple(g for g in frame.guards if g.point is not link.point or g.place < link.place)
+        frame.fold, frame.recheck = Fold("pre", fold.event, fold.event), True
+        await self._pass(frame, guards, fold.event)
+        frame.recheck = False
+        said = tuple(answer for answer in frame.fold.answers if not isinstance(answer.outcome, Allow))
+        frame.fold = replace(fold, answers=fold.answers + said, ended=True) if said else fold
 
-    def _decide(self, frame: Frame, event: Event) -> Decision:
-        fold = frame.fold
-        if fold is None:
-            return Decision(event)
-        combined = fold.combined(grant_of(event), self.digest)
-        if (answer := combined.answer) is None:
-            return Decision(event, records=frame.records)
-        return Decision(event, answer.outcome, answer.hook, answer.failed, combined.requirements, frame.records)
+    def _decide(self, frame: Frame, fold: Fold) -> Decision:
+        event, records = fold.event, frame.records
+        try:
+            combined = fold.combined(grant_of(fold.original), self.digest)
+            if (answer := combined.answer) is None:
+                return Decision(event, records=records)
+            digest = self.digest(event) if isinstance(answer.outcome, Suspend) else ""
+        except Exception as error:  # only what has a digest can be approved
+            why = f"the call has no digest that an approval can name: {self.redactor.mask_exception_text(error)}"
+            asking = next((a.hook for a in fold.answers if isinstance(a.outcome, Suspend)), "")
+            return Decision(event, Block(why, code="no_digest"), asking, failed=True, records=records)
+        return Decision(
+            event, answer.outcome, answer.hook, answer.failed, combined.requirements, records=records, digest=digest
+        )
+
+    def _watch_anew(self, frame: Frame) -> Watch:
+        """The shared timer of the loop that runs here."""
+        self._watch = watch = Watch(self._timeout)
+        watch.enter(frame)
+        return watch
+
+    def _trace(self, frame: Frame, trace: Trace) -> None:
+        chain = frame.chain
+        code = "" if frame.fold is None else self.judge.code(frame.fold)
+        if chain.nested:
+            trace.count(self._now(), chain.label, code, frame.op)
+        else:
+            details = NOTHING if frame.parent is None else _inside(frame.parent)
+            trace.add((self._now(), "hook", chain.label, code, frame.op, details))
+        for record in frame.records:
+            trace.add(self.judge.traced(record, frame.op))
+
+    def _slow(self, frame: Frame, link: Link, answer: object, took: float) -> object:
+        """Counts an execution that took long; one whose deadline the shared timer saw pass has failed."""
+        link.slow(took)
+        return self._late(frame, link) if frame.expired else answer
 
     def _late(self, frame: Frame, link: Link) -> Failure:
-        """What a hook comes to whose deadline the shared timer saw pass. Raises where the caller cancelled as well."""
         frame.expired = False
-        if frame.task is not None and frame.task.uncancel() > 0:
-            raise asyncio.CancelledError
-        return Failure("timeout", f"the hook {link.name!r} gave no answer within {link.timeout:g} s")
+        if frame.task is not None and frame.task.uncancel() > frame.asked:
+            self.judge.cancelled(frame, link)
+            raise asyncio.CancelledError  # the caller cancelled as well
+        return self.judge.crash(link, too_late(link))
 
-    def _caught(self, frame: Frame, link: Link, error: BaseException) -> Outcome | Failure:
+    def _caught(self, frame: Frame, link: Link, error: BaseException) -> object:
+        """What a hook comes to that raised. Raises again what is not the hook's own."""
         if isinstance(error, Outcome):
-            return error
-        if isinstance(error, KeyboardInterrupt | GeneratorExit):
+            return forget_origin(error)
+        if isinstance(error, KeyboardInterrupt) or closes(error):
             raise error
         if isinstance(error, asyncio.CancelledError):
             if frame.expired:
                 return self._late(frame, link)
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                frame.records += (self.judge.cancelled(frame, link),)
+            if link.awaits and _asked_to_cancel(frame):
+                self.judge.cancelled(frame, link)
                 raise error
         return self.judge.crash(link, error)
 
 
-async def _undecided(event: Event) -> Decision:
-    return Decision(event)
+def _nest(frame: Frame, parent: Frame) -> None:
+    """Puts `frame` inside `parent`. Raises HookFailure where that is too deep."""
+    frame.parent, frame.depth = parent, parent.depth + 1
+    if frame.depth > DEEPEST:
+        what = f"{frame.chain.label} was fired inside {DEEPEST} others"
+        raise HookFailure("recursion", f"{what}: a hook must not fire the point it hangs on, in a circle or not")
 
 
 def _wanted(frame: Frame, link: Link, event: Event) -> bool:
-    """Whether the hook is for this event; one that has an `abandon` is noted as told."""
+    """Whether the hook is for this event; one that has an `abandon` is noted as told, once."""
     if link.matches is not None and not link.matches(event):
         return False
-    if link.tells and not frame.recheck:
-        frame.told += ((link, event),)
+    told, abandon = frame.told, link.hook.abandon
+    if told is not None and abandon is not None and all(other.hook.abandon != abandon for other, _ in told):
+        told.append((link, event))
     return True
 
 
+def _asked_to_cancel(frame: Frame) -> bool:
+    task = frame.task if frame.task is not None else asyncio.current_task()
+    return task is None or task.cancelling() > frame.asked
+
+
 def _inside(parent: Frame) -> Mapping[str, Detail]:
-    return FrozenDict({"inside": parent.chain.label, "depth": parent.depth})
+    return FrozenDict({"inside": parent.chain.label, "parent": parent.op, "depth": parent.depth})

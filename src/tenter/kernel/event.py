@@ -9,14 +9,14 @@ from typing import Any, Self, cast
 
 import msgspec
 
-from tenter.kernel.frozen import freeze
+from tenter.kernel.frozen import FrozenStruct
 from tenter.kernel.outcome import Result
 
 CONTEXT = frozenset({"envelope", "op"})
 """The fields that say who and which call an event belongs to; a replacement keeps both."""
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(FrozenStruct, frozen=True, kw_only=True):
     """What a point hands out. To change it, answer with `event.replace(field=value)`."""
 
     envelope: object = None
@@ -29,10 +29,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         value that `freeze` does not take. Whether a value is of its field's type is judged when it is answered.
         """
         if wrong := changes.keys() & CONTEXT or changes.keys() - set(self.__struct_fields__):
-            raise TypeError(
-                f"{type(self).__name__} has no replaceable field {min(wrong)!r}; {_fields(type(self))}"
-            )
-        return msgspec.structs.replace(self, **{name: freeze(value) for name, value in changes.items()})
+            raise TypeError(f"{type(self).__name__} has no replaceable field {min(wrong)!r}; {_fields(type(self))}")
+        return msgspec.structs.replace(self, **changes)
 
     def payload(self) -> dict[str, object]:
         """The event's own fields, without envelope and op."""
@@ -82,9 +80,8 @@ def misfit(
         if field.name in values:
             if wrong := _misfit(values[field.name], field.type, None, field.name):
                 return f"the result does not fit: {wrong}"
-        elif before is not None and field.name in results and field.required:
-            if field.name not in before.__struct_fields__:
-                return f"the result lacks {field.name!r}"
+        elif before is not None and field.required and field.name not in before.__struct_fields__:
+            return f"the result lacks {field.name!r}"
     return None
 
 
@@ -119,27 +116,34 @@ def _misfit(value: object, declared: Any, original: object, path: str) -> str | 
     """What is wrong with `value` where `declared` is wanted; what it shares with `original` is taken as it is."""
     try:
         converted = msgspec.convert(value, declared)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, TypeError) as error:
         return f"{path}: {error}"
-    return _inner_misfit(value, converted, original, path)
+    return _unlike(value, converted, original, path)
 
 
-def _inner_misfit(value: object, converted: object, original: object, path: str) -> str | None:
-    """Compares `value` with what msgspec made of it: it turns mappings into structs, and looks into no struct."""
+def _unlike(value: object, converted: object, original: object, path: str) -> str | None:
+    """Holds `value` against what msgspec made of it, which turns mappings into structs and looks into no struct."""
     match converted:
-        case msgspec.Struct():
-            if converted is not value:
-                return f"{path}: expected {type(converted).__name__}, got {type(value).__name__}"
+        case msgspec.Struct() if converted is value:
             return _struct_misfit(converted, original if type(original) is type(value) else None, path)
-        case list() | tuple() if isinstance(value, list | tuple):
-            known = {id(item) for item in original} if isinstance(original, tuple) else frozenset[int]()
-            pairs = zip(cast("tuple[object, ...]", value), cast("tuple[object, ...]", converted), strict=True)
-            inner = ((one, other, f"{path}[{at}]") for at, (one, other) in enumerate(pairs) if id(one) not in known)
-        case dict() if isinstance(value, Mapping):
-            ...
-        case _:
+        case _ if converted is value:
             return None
-    return next((wrong for one, other, where in inner if (wrong := _inner_misfit(one, other, None, where))), None)
+        case list() | tuple() if isinstance(value, list | tuple):
+            kept = cast("tuple[object, ...]", original) if isinstance(original, tuple) else ()
+            known = set(map(id, kept))
+            pairs = zip(cast("tuple[object, ...]", value), cast("tuple[object, ...]", converted), strict=True)
+            inner = [(one, other, f"{path}[{at}]") for at, (one, other) in enumerate(pairs) if id(one) not in known]
+        case dict() if isinstance(value, Mapping):
+            made = cast("dict[object, object]", converted)
+            items = cast("Mapping[object, object]", value).items()
+            inner = [(one, made[key], f"{path}[{key!r}]") for key, one in items if key in made]
+        case float() if isinstance(value, int):
+            return None
+        case _ if isinstance(value, type(converted)):
+            return None
+        case _:
+            return f"{path}: expected {type(converted).__name__}, got {type(value).__name__}"
+    return next((wrong for one, other, where in inner if (wrong := _unlike(one, other, None, where))), None)
 
 
 def _listed(names: Collection[str]) -> str:

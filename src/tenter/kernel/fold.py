@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tenter.kernel.chain import Link
+from tenter.kernel.declaration import BANDS, Band
 from tenter.kernel.ending import Requirement
 from tenter.kernel.event import Event
-from tenter.kernel.declaration import BANDS, Band
 from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
 from tenter.kernel.point import Phase
 
@@ -59,7 +59,7 @@ class Grant(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A chain half way: the event as it stands, each version with the position of the link that made it, the answers."""
+    """A chain half way: the event as it stands, its versions with the place of the link that made each, the answers."""
 
     phase: Phase
     original: Event
@@ -71,13 +71,15 @@ class Fold:
     def take(self, link: Link, outcome: Outcome, *, failed: bool = False) -> "Fold":
         """The fold after `link` answered `outcome`, in place of what it answered before it judged again.
 
-        At `in` everything ends the chain: what is next in it may act.
+        At `in` everything ends the chain: what is next in it may act. One that has ended takes nothing more.
         """
+        if self.ended:
+            return self
         answer = Answer(link.name, link.hook.band, outcome, self.event, failed)
         return replace(
             self,
             answers=(*(a for a in self.answers if a.hook != answer.hook), answer),
-            ended=self.ended or FOLD[type(outcome)].ends or self.phase == "in",
+            ended=FOLD[type(outcome)].ends or self.phase == "in",
         )
 
     def rewrite(self, position: int, event: Event) -> "Fold":

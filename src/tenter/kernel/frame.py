@@ -1,9 +1,8 @@
-"""Where a dispatch stands: which hook runs, since when, inside which other dispatch, and what was answered so far."""
+"""Where a dispatch stands: which hooks run, inside which other dispatch, and what was answered so far."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Literal
 
 from tenter.kernel.chain import Chain, Link
 from tenter.kernel.decision import Record
@@ -14,42 +13,49 @@ from tenter.kernel.outcome import Outcome
 DEEPEST = 8
 """How many dispatches may stand inside one another (FAULTS 30)."""
 
-
 Told = list[tuple[Link, Event]]
 """Who was told that an operation began, and the event that each was given."""
 
-Stage = Literal["links", "recheck", "last"]
-
 
 class Frame:
-    """One dispatch while it runs. Executors read the current one (`FRAME`) for what they tell the outside.
+    """One dispatch while it runs. Executors read the current one (`FRAME`) for what they tell the outside."""
 
-    Defaults stand on the class: a dispatch in which nobody answers sets a few attributes and no more.
-    """
+    __slots__ = (
+        "asked", "chain", "ended", "expired", "fold", "guards", "links", "op", "parent", "recheck", "records", "rest",
+        "seconds", "task", "told",
+    )  # fmt: skip
 
-    chain: Chain
-    links: tuple[Link, ...] = ()
-    """What runs first."""
-    rest: Iterator[Link] | None = None
-    """The iterator over what runs, by which the shared timer sees where it stands."""
-    stage: Stage = "links"
-    parent: "Frame | None" = None
-    depth: int = 1
-    task: "asyncio.Task[object] | None" = None
-    leave: "Callable[[Frame], object] | None" = None
-    """Ends the watching of this frame."""
-    expired: bool = False
-    """Whether the shared timer saw the running hook's deadline pass."""
-    ended: Outcome | None = None
-    """How the chain ended that is being observed."""
-    ends: bool = False
-    """Whether an answer ended the chain."""
-    recheck: bool = False
-    guards: tuple[Link, ...] = ()
-    """Who judges again what an `in` hook hands on."""
-    fold: Fold | None = None
-    records: tuple[Record, ...] = ()
-    told: tuple[tuple[Link, Event], ...] = ()
+    def __init__(self, chain: Chain, told: Told | None) -> None:
+        self.chain = chain
+        self.told = told
+        """Where to note whoever must hear how the operation ends."""
+        self.op = ""
+        """The id of the call that the event belongs to."""
+        self.parent: Frame | None = None
+        self.links: tuple[Link, ...] = ()
+        self.rest: Iterator[Link] | None = None
+        """The iterator over `links`, by which the shared timer sees where it stands; None while no hook runs."""
+        self.task: asyncio.Task[object] | None = None
+        """The task that the shared timer cancels."""
+        self.asked = 0
+        """How often that task had been asked to cancel when this dispatch began."""
+        self.expired = False
+        """Whether the shared timer saw the running hook's deadline pass."""
+        self.recheck = False
+        """Whether guards judge once more what was rewritten."""
+        self.ended: Outcome | None = None
+        """How the chain ended that is being observed."""
+        self.guards: tuple[Link, ...] = ()
+        """Who judges again what an `in` hook hands on."""
+        self.seconds = 0.0
+        """How long the execution took that answered last."""
+        self.fold: Fold | None = None
+        self.records: tuple[Record, ...] = ()
+
+    @property
+    def depth(self) -> int:
+        """1 for a dispatch that no hook made."""
+        return 1 if self.parent is None else self.parent.depth + 1
 
 
 FRAME: ContextVar[Frame | None] = ContextVar("tenter_frame", default=None)

@@ -32,7 +32,7 @@ ATOMS: Final = frozenset({str, bytes}) | NUMBERS | DATES
 """Classes whose values are frozen and hold nothing. Enum members and paths are taken for atoms as well."""
 
 _FROZEN: Final[set[type[object]]] = set(ATOMS)
-"""Classes whose values need no look: atoms and the subclasses of `FrozenStruct`."""
+"""Classes whose values need no look: atoms, and those `FrozenStruct`s that froze their fields when they were made."""
 
 
 class FrozenDict(dict[K, V]):
@@ -93,18 +93,12 @@ class FrozenStruct(msgspec.Struct, frozen=True):
     `freeze` takes the whole value as done. Making one raises TypeError and ValueError as `freeze` does.
     """
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if not cls.__struct_config__.frozen:
-            raise TypeError(f"the class {cls.__qualname__!r} derives from FrozenStruct; make it frozen=True")
-        _FROZEN.add(cls)
-
     def __post_init__(self) -> None:
-        fields = self.__struct_fields__
-        for name in fields:
-            value = getattr(self, name)
+        if type(self) not in _FROZEN and self.__struct_config__.frozen:
+            _FROZEN.add(type(self))  # here, and not when it is declared: a subclass may do without this method
+        for place, value in enumerate(msgspec.structs.astuple(self)):
             if type(value) not in _FROZEN and (frozen := freeze(value)) is not value:
-                msgspec.structs.force_setattr(self, name, frozen)
+                msgspec.structs.force_setattr(self, self.__struct_fields__[place], frozen)
 
 
 def freeze(value: Any) -> Any:
@@ -162,7 +156,7 @@ def _reader(fields: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
 
 
 def _freeze(value: object, room: int) -> Any:
-    if type(value) in ATOMS:
+    if type(value) in _FROZEN:
         return value
     if room == 0:
         raise _too_deep()
@@ -204,7 +198,7 @@ def _freeze_list(value: list[object], room: int) -> tuple[object, ...]:
 
 
 def _freeze_tuple(value: tuple[object, ...], room: int) -> tuple[object, ...]:
-    items = tuple([item if type(item) in ATOMS else _freeze(item, room) for item in value])
+    items = tuple([item if type(item) in _FROZEN else _freeze(item, room) for item in value])
     return value if type(value) is tuple and all(map(is_, items, value)) else items
 
 
@@ -232,7 +226,7 @@ def _freeze_frozen_dict(value: FrozenDict[object, object], room: int) -> FrozenD
 def _freeze_record(record: Record, value: object, room: int) -> object:
     changed: dict[str, object] = {}
     for name, item in zip(record.fields, record.read(value), strict=True):
-        if type(item) not in ATOMS and (new := _freeze(item, room)) is not item:
+        if type(item) not in _FROZEN and (new := _freeze(item, room)) is not item:
             changed[name] = new
     return rebuilt(value, changed) if changed else value
 

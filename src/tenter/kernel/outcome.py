@@ -41,7 +41,7 @@ def _rebuild(cls: type[T], values: dict[str, object]) -> T:
 
 @dataclass_transform(frozen_default=True)
 def _frozen_outcome(cls: type[T]) -> type[T]:
-    """A frozen dataclass that can be raised: `Outcome` refuses changes, not the methods that dataclasses make for it."""
+    """A frozen dataclass that can be raised: `Outcome` refuses changes, not the methods that dataclasses make."""
     made = cast(Any, dataclass(frozen=True)(cls))
     del made.__setattr__, made.__delattr__
     return made

@@ -4,12 +4,13 @@ The kernel declares none: the catalogue layer does, and gives them to the runtim
 """
 
 import difflib
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar, get_args
 
-from tenter.kernel.event import Event
 from tenter.kernel.errors import RegistrationError
+from tenter.kernel.event import Event
 from tenter.kernel.outcome import Allow, Block, Escalate, Outcome, Result, Retry, Suspend
 
 B = TypeVar("B", bound=Event)
@@ -19,7 +20,9 @@ Phase = Literal["pre", "in", "post"]
 Shape = Literal["leaf", "span", "nested", "fact"]
 Policy = Literal["warn", "block", "suspend", "fail"]
 
-PHASES: tuple[Phase, ...] = ("pre", "in", "post")
+PHASES: tuple[Phase, ...] = get_args(Phase)
+SHAPES: tuple[Shape, ...] = get_args(Shape)
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 OUTCOMES: Mapping[str, type[Outcome]] = {
     "allow": Allow,
@@ -29,6 +32,10 @@ OUTCOMES: Mapping[str, type[Outcome]] = {
     "retry": Retry,
     "result": Result,
 }
+"""What a hook can answer, by the word for it."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
+_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +46,10 @@ class Rule:
     """When it fires and what is promised there, in sentences: the documentation of the point."""
     takes: frozenset[type[Outcome]] = frozenset()
     replaces: bool = False
+    """Whether a hook may answer with another event."""
     portable: str | None = None
     observe_only: bool = False
+    """Whether nothing may be answered, so that a failure can only warn."""
     block_means: str = ""
 
 
@@ -118,27 +127,30 @@ class Point:
 class Catalogue(Mapping[str, Point]):
     """The operations a runtime knows, and every name of their points.
 
-    A point answers to `<operation>.<phase>`, `<phase>.<operation>` and its portable name.
+    A point answers to `<operation>.<phase>`, `<phase>.<operation>` and its portable name; iterating gives the first.
+    Raises RegistrationError for operations that contradict themselves or one another.
     """
 
     def __init__(self, operations: tuple[Operation[Event, Event], ...]) -> None:
         self.operations: Mapping[str, Operation[Event, Event]] = {op.name: op for op in operations}
         self._points: dict[str, Point] = {}
         self._names: dict[str, Point] = {}
+        self._methods: dict[str, Point] = {}
         for operation in operations:
-            self._declare(operation)
+            _check(operation)
+            for phase in PHASES:
+                if (rule := operation.rules.get(phase)) is not None:
+                    self._declare(operation, phase, rule)
 
-    def _declare(self, operation: Operation[Event, Event]) -> None:
-        for phase in PHASES:
-            if (rule := operation.rules.get(phase)) is None:
-                continue
-            event = operation.after if phase == "post" else operation.before
-            point = Point(operation.point(phase), operation, phase, rule, event)
-            self._points[point.name] = point
-            for name in (point.name, f"{phase}.{operation.name}", *([rule.portable] if rule.portable else [])):
-                if name in self._names:
-                    raise RegistrationError(f"the catalogue has two points called {name!r}")
-                self._names[name] = point
+    def _declare(self, operation: Operation[Event, Event], phase: Phase, rule: Rule) -> None:
+        event = operation.after if phase == "post" else operation.before
+        point = Point(operation.point(phase), operation, phase, rule, event)
+        self._points[point.name] = point
+        for name in (point.name, f"{phase}.{operation.name}", *([rule.portable] if rule.portable else [])):
+            method = "on_" + name.replace(".", "_")
+            if name in self._names or self._methods.get(method, point) is not point:
+                raise RegistrationError(f"the catalogue has two points called {name!r}, or {method!r}; rename one")
+            self._names[name] = self._methods[method] = point
 
     def __getitem__(self, name: str) -> Point:
         return self._names[name]
@@ -157,17 +169,56 @@ class Catalogue(Mapping[str, Point]):
         """Every name of every point."""
         return self._names.keys()
 
+    @property
+    def methods(self) -> Mapping[str, Point]:
+        """The method names by which a `Hook` class attaches, e.g. `on_tool_before`."""
+        return self._methods
+
     def resolve(self, name: str, owner: str) -> Point:
         """The point called `name`. Raises RegistrationError naming `owner` and the nearest name."""
         if name in self._names:
             return self._names[name]
-        raise RegistrationError(f"{owner} names the point {name!r}, which does not exist{self.nearest(name)}")
+        raise RegistrationError(
+            f"{owner} names the point {name[:_LONGEST_NAME]!r}, which does not exist{self.nearest(name)}"
+        )
 
     def nearest(self, name: str) -> str:
-        """A clause that names the likeliest points, or where to find them all."""
-        close = difflib.get_close_matches(name, list(self._names), n=1, cutoff=0.5)
+        """A clause that names the likeliest point, or where to find them all."""
+        close = difflib.get_close_matches(name[:_LONGEST_NAME], self._names, n=1, cutoff=0.5)
         return f"; did you mean {close[0]!r}?" if close else "; `tenter hooks list --all` prints all points"
 
-    def methods(self) -> Mapping[str, Point]:
-        """The method names by which a `Hook` class attaches, e.g. `on_tool_before`."""
-        return {"on_" + name.replace(".", "_"): point for name, point in self._names.items()}
+
+def _check(operation: Operation[Event, Event]) -> None:
+    """Raises RegistrationError for a declaration that contradicts itself (D§4.1, D§4.2)."""
+    owner = f"the operation {operation.name!r}"
+    if not _NAME.fullmatch(operation.name):
+        raise RegistrationError(f"{owner} is not named like 'tool.invoked'")
+    if operation.shape not in SHAPES:
+        raise RegistrationError(f"{owner} has the shape {operation.shape!r}; expected one of {_listed(SHAPES)}")
+    for phase, rule in operation.rules.items():
+        if phase not in PHASES:
+            raise RegistrationError(f"{owner} has the phase {phase!r}; expected one of {_listed(PHASES)}")
+        if unknown := rule.takes - _answers(operation.shape, phase):
+            word = min(outcome.__name__ for outcome in unknown)
+            raise RegistrationError(f"{owner} takes {word} at {phase!r}, where a {operation.shape} cannot")
+        if rule.portable is not None and not _NAME.fullmatch(rule.portable):
+            raise RegistrationError(f"{owner} has the portable name {rule.portable!r}; expected one like 'tool.before'")
+    before, after = set(operation.before.__struct_fields__), set(operation.after.__struct_fields__)
+    if lost := (before - after) | (set(operation.results) - after):
+        raise RegistrationError(f"{owner} loses {min(lost)!r}: its after-event has the before-fields and the results")
+    for word, path in operation.matches.items():
+        if (first := path.partition(".")[0]) not in before & after:
+            raise RegistrationError(f"{owner} matches {word!r} on {path!r}; its events have no field {first!r}")
+
+
+def _answers(shape: Shape, phase: Phase) -> frozenset[type[Outcome]]:
+    """What can be answered at all at a phase of such an operation (D§6)."""
+    if shape == "fact":
+        return frozenset()
+    every = frozenset(OUTCOMES.values())
+    allowed = every - {Result} if phase != "in" else every
+    return allowed - {Suspend, Escalate} if shape == "nested" else allowed
+
+
+def _listed(words: Collection[str]) -> str:
+    return ", ".join(map(repr, words))

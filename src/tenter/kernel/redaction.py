@@ -40,15 +40,21 @@ class Redactor:
         patterns: Iterable[KeyPattern] = (),
         fuzzy: Iterable[FuzzyPair] = (),
     ) -> None:
-        """Raises ValueError for a pattern that RE2 refuses or a secret too long to be looked for."""
+        """Raises ValueError for a pattern that RE2 refuses, naming it."""
         values, patterns, fuzzy = tuple(secrets), tuple(patterns), tuple(fuzzy)
         self.ignored: Final = tuple(n for n, value in enumerate(values) if is_ignored(value))
         """Positions of the secrets that are not looked for: under 4 characters, blank, or a part of the mask."""
         self._strict: Final = Walker(TextMask(values, patterns=patterns))
+        self.has_rules: Final = bool(self._strict.mask)
+        """Whether `redact` looks for anything when it is not fuzzy."""
         self._fuzzy: Final = Walker(TextMask(values, patterns=patterns, fuzzy=fuzzy))
 
     def known_clean(self, value: object) -> bool:
-        """Whether this very value is known to hold nothing to mask: a lookup, for hot paths. False is no verdict."""
+        """Whether this very value is known to hold nothing to mask, and to be frozen all the way down.
+
+        A lookup, for hot paths; False is no verdict. What `redact` gave back is known unless something in it can change
+        (or so much came since that it was forgotten).
+        """
         return self._strict.knows(value)
 
     def redact(self, value: T, *, fuzzy: bool = False, note: Note | None = None) -> T:

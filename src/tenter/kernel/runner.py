@@ -4,19 +4,19 @@ It is the only way to do an operation, in process or inside an engine's activity
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar, cast
 
-import msgspec
-
+from tenter.kernel.call import closes
 from tenter.kernel.chain import Chain
 from tenter.kernel.decision import Decision
 from tenter.kernel.dispatch import Dispatcher
-from tenter.kernel.frame import Told
 from tenter.kernel.ending import Blocked, Done, Escalated, Failed, Stopped, Suspended
 from tenter.kernel.errors import HookFailure, OperationFailed
 from tenter.kernel.event import Event, result_fields
+from tenter.kernel.frame import Told
 from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
 from tenter.kernel.point import Operation
 from tenter.kernel.trace import Trace
@@ -39,38 +39,44 @@ class Steps(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Chains:
-    """The three chains of one operation."""
+class Plan(Generic[B, A]):
+    """One operation with its three chains, compiled once."""
 
+    operation: Operation[B, A]
     pre: Chain
     within: Chain
     post: Chain
+    carried: tuple[str, ...] = field(init=False)
+    """The fields that the after-event takes over from the before-event."""
 
-    @property
-    def empty(self) -> bool:
-        return self.pre.empty and self.within.empty and self.post.empty
+    def __post_init__(self) -> None:
+        after, results = self.operation.after.__struct_fields__, self.operation.results
+        carried = [name for name in self.operation.before.__struct_fields__ if name in after and name not in results]
+        object.__setattr__(self, "carried", tuple(carried))
 
 
 @dataclass(frozen=True, slots=True)
 class Runner(Generic[B, A]):
-    """Does one operation with its chains."""
+    """Does one operation."""
 
     dispatcher: Dispatcher
-    operation: Operation[B, A]
-    chains: Chains
+    plan: Plan[B, A]
     trace: Trace
     steps: Steps | None = None
 
     async def run(self, event: B, body: Body[B]) -> Done[A] | Stopped:
-        """Pre, in, post. Raises only CancelledError and the user's KeyboardInterrupt, both after unwinding."""
+        """Pre, in, post, and whoever heard of the beginning hears of the end.
+
+        Raises cancellation, the user's KeyboardInterrupt and what `steps` raises, each after unwinding; into a hook
+        that runs operations in a circle, HookFailure.
+        """
         told: Told = []
         try:
             ending = await self._stages(event, body, told)
         except BaseException as error:
             unwind(told, error)
             raise
-        if told:
-            unwind(told, ending)
+        unwind(told, ending)
         return ending
 
     async def finish(self, after: A) -> Done[A] | Stopped:
@@ -78,13 +84,10 @@ class Runner(Generic[B, A]):
         return await self._post(after, [])
 
     async def _stages(self, event: B, body: Body[B], told: Told) -> Done[A] | Stopped:
-        dispatcher, chains = self.dispatcher, self.chains
-        before = cast(B, await dispatcher.admit(event, self.trace))
-        if not chains.pre.empty:
-            decision = await dispatcher.fire(chains.pre, before, self.trace, told)
-            if (stopped := self._stopped(decision)) is not None:
-                return stopped
-            before = cast(B, decision.event)
+        decision = await self.dispatcher.fire(self.plan.pre, event, self.trace, told)
+        if (ending := stopped(decision)) is not None:
+            return ending
+        before = cast(B, decision.event)
         if self.steps is not None:
             await self.steps.acting(before)
         worked = await self._work(before, body, told)
@@ -92,37 +95,24 @@ class Runner(Generic[B, A]):
             return worked
         if self.steps is not None:
             await self.steps.acted(worked)
-        return await self._post(cast(A, worked), told)
-
-    async def _post(self, after: A, told: Told) -> Done[A] | Stopped:
-        if self.chains.post.empty:
-            return Done(after)
-        heard: Told = []
-        try:
-            decision = await self.dispatcher.fire(self.chains.post, after, self.trace, heard)
-        finally:
-            ended = [link.hook.abandon for link, _ in heard]
-            told[:] = [(link, event) for link, event in told if link.hook.abandon not in ended]
-        return self._stopped(decision) or Done(cast(A, decision.event))
+        return await self._post(worked, told)
 
     async def _work(self, before: B, body: Body[B], told: Told) -> A | Stopped:
         """The `in` chain with the default body innermost; the after-event, redacted, or why there is none."""
-        within = self.chains.within
-        if within.empty:
-            return await self._done(before, body)
-        outcome: Outcome | None = None
-        try:
-            if within.links:
-                decision = await self.dispatcher.fire_in(within, before, self.trace, told, pre=self.chains.pre)
-                before, outcome = cast(B, decision.event), decision.outcome
-                if isinstance(outcome, Result):
-                    return await self._after(before, outcome.value)
-                if (stopped := self._stopped(decision)) is not None:
-                    return stopped
-            return await self._done(before, body)
-        finally:
-            if within.observers:
-                await self.dispatcher.observe(within, before, self.trace, outcome)
+        within, outcome = self.plan.within, None
+        if within.links:
+            decision = await self.dispatcher.fire_in(within, before, self.trace, told, pre=self.plan.pre)
+            before, outcome = cast(B, decision.event), decision.outcome
+            worked = stopped(decision)
+            if worked is None and isinstance(outcome, Result):
+                worked = await self._after(before, outcome.value)
+        else:
+            worked = None
+        if worked is None:
+            worked = await self._done(before, body)
+        if within.observers:
+            await self.dispatcher.observe(within, before, self.trace, outcome)
+        return worked
 
     async def _done(self, before: B, body: Body[B]) -> A | Stopped:
         try:
@@ -132,41 +122,43 @@ class Runner(Generic[B, A]):
             if task is None or task.cancelling():
                 raise
             return self._failed(error)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
         except BaseException as error:  # a body may be anybody's: a tool that exits must not end the process
+            if isinstance(error, KeyboardInterrupt) or closes(error):
+                raise
             return self._failed(error)
         return await self._after(before, value)
 
     async def _after(self, before: B, value: object) -> A | Stopped:
-        operation = self.operation
+        operation = self.plan.operation
+        if not operation.results and isinstance(before, operation.after):
+            return before
         try:
-            results = result_fields(operation.results, value) if operation.results else {}
-            fields = {
-                name: getattr(before, name) for name in before.__struct_fields__ if name in _names(operation.after)
-            }
-            after = operation.after(**{**fields, **results})
-        except TypeError as error:
+            results: Mapping[str, object] = result_fields(operation.results, value) if operation.results else {}
+            carried = {name: getattr(before, name) for name in self.plan.carried if name not in results}
+            after = operation.after(**{**carried, **results})
+            return await self.dispatcher.admit(after, self.trace)
+        except Exception as error:  # a result that does not fit the operation is the body's failure
             return self._failed(error)
-        return cast(A, await self.dispatcher.admit(after, self.trace))
+
+    async def _post(self, after: A, told: Told) -> Done[A] | Stopped:
+        heard: Told = []
+        try:
+            decision = await self.dispatcher.fire(self.plan.post, after, self.trace, heard)
+        finally:
+            ended = [link.hook.abandon for link, _ in heard]
+            told[:] = [(link, event) for link, event in told if link.hook.abandon not in ended]
+        return stopped(decision) or Done(cast(A, decision.event))
 
     def _failed(self, error: BaseException) -> Failed:
-        redactor = self.dispatcher.redactor
+        redactor, name = self.dispatcher.redactor, type(error).__name__
         if isinstance(error, OperationFailed):
-            return Failed(
-                message=redactor.mask_fuzzy(str(error)),
-                code=error.code,
-                exception=type(error).__name__,
-                retryable=error.retryable,
-            )
+            message = redactor.mask_fuzzy(str(error))
+            return Failed(message=message, code=error.code, exception=name, retryable=error.retryable)
         code = error.result if isinstance(error, HookFailure) else "internal"
-        return Failed(message=redactor.mask_exception_text(error), code=code, exception=type(error).__name__)
-
-    def _stopped(self, decision: Decision) -> Stopped | None:
-        return None if decision.outcome is None else stopped(decision, self.dispatcher.digest)
+        return Failed(message=redactor.mask_exception_text(error), code=code, exception=name)
 
 
-def stopped(decision: Decision, digest: Callable[[Event], str]) -> Stopped | None:
+def stopped(decision: Decision) -> Stopped | None:
     """What a decision means for its operation: None where it goes on."""
     match decision.outcome:
         case Block() as block:
@@ -176,7 +168,7 @@ def stopped(decision: Decision, digest: Callable[[Event], str]) -> Stopped | Non
         case Escalate() as escalate:
             return Escalated(reason=escalate.reason, queue=escalate.queue, hook=decision.hook)
         case Suspend():
-            return Suspended(requirements=decision.requirements, event=decision.event, digest=digest(decision.event))
+            return Suspended(requirements=decision.requirements, event=decision.event, digest=decision.digest)
         case Retry() as retry:
             return retry
         case Fail() as fail:
@@ -189,16 +181,18 @@ def stopped(decision: Decision, digest: Callable[[Event], str]) -> Stopped | Non
 
 def unwind(told: Told, ending: object) -> None:
     """Tells those whose end would otherwise stay unknown, innermost first; what fails in it is theirs alone (D§3.5)."""
+    interrupt: KeyboardInterrupt | None = None
     for link, event in reversed(told):
         if (abandon := link.hook.abandon) is None:
             continue
         try:
-            abandon(link.point.name, event, ending)
-        except KeyboardInterrupt:
-            raise
+            answer = abandon(link.point.name, event, ending)
+            if inspect.iscoroutine(answer):  # nobody awaits here
+                answer.close()
+                link.failures += 1
+        except KeyboardInterrupt as error:
+            interrupt = error
         except BaseException:  # the operation comes down already, and the next hook must still hear of it
             link.failures += 1
-
-
-def _names(after: type[msgspec.Struct]) -> frozenset[str]:
-    return frozenset(after.__struct_fields__)
+    if interrupt is not None:
+        raise interrupt

@@ -16,11 +16,10 @@ from tenter.kernel.decision import Decision
 from tenter.kernel.dispatch import Dispatcher
 from tenter.kernel.ending import Done, Stopped
 from tenter.kernel.event import Event
-from tenter.kernel.frame import ended
-from tenter.kernel.point import Catalogue, Operation, Point, Rule
+from tenter.kernel.point import Catalogue, Operation, Phase, Point, Rule
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.registration import compile_chains
-from tenter.kernel.runner import Body, Chains, Runner, Steps, stopped
+from tenter.kernel.runner import Body, Plan, Runner, Steps, stopped
 from tenter.kernel.trace import Trace
 
 B = TypeVar("B", bound=Event)
@@ -54,9 +53,9 @@ class Runtime:
         self._chains = compile_chains(catalogue, hooks, gates=gates, timeout=timeout)
         for chain in self._chains.values():
             for link in chain.running_order:
-                arm(link, clock, ended)
+                arm(link, clock)
         self._named = {name: self._chains[catalogue[name].name] for name in catalogue.names}
-        self._operations = {name: self._chains_of(operation) for name, operation in catalogue.operations.items()}
+        self._plans = {name: self._plan(operation) for name, operation in catalogue.operations.items()}
         self._dispatcher = Dispatcher(
             clock, redactor if redactor is not None else Redactor(), _call_digest(digest or _sha256), timeout
         )
@@ -73,17 +72,11 @@ class Runtime:
         """A whole operation. Returns how it ended; raises only cancellation. A span's two ends are dispatched apart."""
         if operation.shape == "span":
             raise ValueError(f"{operation.name} is a span: dispatch its pre and its post, each on its own")
-        runner = Runner(
-            self._dispatcher, operation, self._operations[operation.name], self.trace if trace is None else trace, steps
-        )
-        return await runner.run(event, body)
+        return await self._runner(operation, trace, steps).run(event, body)
 
     async def finish(self, operation: Operation[B, A], after: A, *, trace: Trace | None = None) -> Done[A] | Stopped:
         """The post chain of an operation whose result is there already."""
-        runner = Runner(
-            self._dispatcher, operation, self._operations[operation.name], self.trace if trace is None else trace
-        )
-        return await runner.finish(after)
+        return await self._runner(operation, trace).finish(after)
 
     def dispatch(self, point: str, event: Event, *, trace: Trace | None = None) -> Coroutine[object, object, Decision]:
         """One point, awaited: its chain and its observers.
@@ -91,18 +84,11 @@ class Runtime:
         Raises RegistrationError for a point that does not exist; like `run`, when awaited, only cancellation.
         """
         chain = self._named.get(point) or self.chain(point)
-        if trace is None:
-            trace = self.trace
-        if chain.empty or self._dispatcher.redactor.known_clean(event):
-            return self._dispatcher.fire(chain, event, trace)
-        return self._dispatch_unseen(chain, event, trace)
-
-    async def _dispatch_unseen(self, chain: Chain, event: Event, trace: Trace) -> Decision:
-        return await self._dispatcher.fire(chain, await self._dispatcher.admit(event, trace), trace)
+        return self._dispatcher.fire(chain, event, self.trace if trace is None else trace)
 
     def stopped(self, decision: Decision) -> Stopped | None:
         """What a decision at one point means for its operation: None where it goes on."""
-        return stopped(decision, self._dispatcher.digest)
+        return stopped(decision)
 
     def chain(self, point: str) -> Chain:
         """What runs at `point`, in order."""
@@ -117,12 +103,15 @@ class Runtime:
         """Every hook at every point, with its figures."""
         return tuple(link for chain in self._chains.values() for link in chain.running_order)
 
-    def _chains_of(self, operation: Operation[Event, Event]) -> Chains:
-        def chain(phase: str) -> Chain:
-            name = f"{operation.name}.{phase}"
-            return self._chains.get(name) or _nowhere(operation)
+    def _runner(self, operation: Operation[B, A], trace: Trace | None, steps: Steps | None = None) -> Runner[B, A]:
+        plan = cast("Plan[B, A]", self._plans[operation.name])
+        return Runner(self._dispatcher, plan, self.trace if trace is None else trace, steps)
 
-        return Chains(chain("pre"), chain("in"), chain("post"))
+    def _plan(self, operation: Operation[Event, Event]) -> Plan[Event, Event]:
+        def chain(phase: Phase) -> Chain:
+            return self._chains.get(operation.point(phase)) or _nowhere(operation, phase)
+
+        return Plan(operation, chain("pre"), chain("in"), chain("post"))
 
 
 def _sha256(call: Mapping[str, object]) -> str:
@@ -134,6 +123,6 @@ def _call_digest(digest: Callable[[Mapping[str, object]], str]) -> Callable[[Eve
     return lambda event: digest({name: value for name, value in event.payload().items() if name != "approval"})
 
 
-def _nowhere(operation: Operation[Event, Event]) -> Chain:
+def _nowhere(operation: Operation[Event, Event], phase: Phase) -> Chain:
     """The empty chain of a phase that an operation does not have."""
-    return Chain(Point(operation.name, operation, "in", Rule(""), operation.before))
+    return Chain(Point(operation.point(phase), operation, phase, Rule(""), operation.before))

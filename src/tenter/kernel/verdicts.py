@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from tenter.kernel.chain import Link
 from tenter.kernel.clock import Clock
 from tenter.kernel.decision import Disposition, Record
-from tenter.kernel.errors import ExecutionResult, HookFailure
+from tenter.kernel.errors import RESULTS, ExecutionResult, HookFailure
 from tenter.kernel.event import Event, conforms, misfit
-from tenter.kernel.fold import FOLD, Answer, Fold, Grant
+from tenter.kernel.fold import FOLD, Fold, Grant
 from tenter.kernel.frame import Frame
-from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
-from tenter.kernel.point import Policy
+from tenter.kernel.frozen import freeze
+from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend, check_code
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.trace import Detail, Raw
 
@@ -31,6 +33,9 @@ DISPOSITIONS: Mapping[type[Outcome], Disposition] = {
     Fail: "fail",
 }
 
+LONGEST_REASON = 16_384
+"""Characters that are kept of why a hook failed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -42,10 +47,19 @@ class Failure:
     exception: str = ""
 
 
+Verdict = Event | Outcome | Failure
+"""What an answer is, once it was judged."""
+
+
 def grant_of(event: Event) -> Grant | None:
     """The approval that the event carries, in the event where it has the field, else in its op."""
     found = getattr(event, "approval", None) or getattr(event.op, "approval", None)
     return cast("Grant | None", found)
+
+
+def same(one: Event, other: Event) -> bool:
+    """Whether two events say the same. Python takes 1, 1.0 and True for equal, and a call may not."""
+    return one is other or (one == other and msgspec.msgpack.encode(one) == msgspec.msgpack.encode(other))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,95 +69,56 @@ class Judge:
     redactor: Redactor
     clock: Clock
 
-    def replacement(self, frame: Frame, link: Link, new: Event, old: Event) -> Event | Failure:
-        """`new` where it may stand for `old` at this point, else what is wrong with it."""
-        point = frame.chain.point
-        if not point.rule.replaces or link.hook.observe:
-            return Failure(
-                "bad_output", f"the hook {link.name!r} replaced the event, which {point.label} does not take"
-            )
-        if wrong := conforms(new, old):
-            return Failure("bad_output", f"the hook {link.name!r} gave a bad replacement: {wrong}")
-        if point.phase == "in" and new != old and grant_of(old) is not None:
-            return Failure("bad_output", f"the hook {link.name!r} changed a call that a person approved")
-        return new
+    def legal(self, link: Link, answer: object, event: Event) -> Verdict:
+        """What `answer` counts as at the point of `link`, where `event` was handed out."""
+        point, name = link.point, link.name
+        if inspect.iscoroutine(answer):
+            answer.close()
+            return _bad(f"the hook {name!r} returned a coroutine; make it an async function")
+        if link.hook.observe:
+            return _bad(f"the observer {name!r} answered {type(answer).__name__}; an observer says nothing")
+        if isinstance(answer, Event):
+            return self._replacement(link, answer, event)
+        if not isinstance(answer, Outcome):
+            return _bad(f"the hook {name!r} answered a {type(answer).__name__}, which is no outcome")
+        if not point.takes(type(answer)):
+            return _bad(f"the hook {name!r} answered {type(answer).__name__}, which {point.label} does not take")
+        if isinstance(answer, Result):
+            operation = point.operation
+            value = freeze(answer.value)
+            if wrong := misfit(operation.after, operation.results, value, before=operation.before):
+                return _bad(f"the hook {name!r} gave a bad result: {wrong}")
+            return Result(value)
+        return self._masked(answer)
 
     def crash(self, link: Link, error: BaseException) -> Failure:
         """A failure from whatever a hook raised."""
         if isinstance(error, HookFailure):
-            return Failure(error.result, self.redactor.mask_fuzzy(error.reason), error.code)
-        text = self.redactor.mask_exception_text(error)
-        return Failure("crashed", f"the hook {link.name!r} failed: {text}", exception=type(error).__name__)
+            result = error.result if error.result in RESULTS else "unknown"
+            return Failure(result, self._reason(error.reason), _code_or(error.code, "hook_failed"))
+        text = f"the hook {link.name!r} failed: {self.redactor.mask_exception_text(error)}"
+        return Failure("crashed", _cut(text), exception=type(error).__name__)
 
-    def take(self, frame: Frame, fold: Fold, link: Link, answer: object) -> Fold:
-        """The fold after an answer or failure of `link`; records it."""
-        if not isinstance(answer, Event | Failure):
-            answer = self._legal(frame, link, answer)
-        if isinstance(answer, Failure):
-            return self._failed(frame, fold, link, answer)
-        if isinstance(answer, Event):
-            return self._rewritten(frame, fold, link, answer)
-        self._note(
-            frame, link, _Said("denied" if isinstance(answer, Block) else "ok", DISPOSITIONS[type(answer)], answer)
-        )
-        return fold if link.shadow else fold.take(link, answer)
+    def take(self, frame: Frame, fold: Fold, link: Link, verdict: Verdict) -> Fold:
+        """The fold after `link` was judged; records it."""
+        match verdict:
+            case Failure():
+                return self._failed(frame, fold, link, verdict)
+            case Event():
+                return self._rewritten(frame, fold, link, verdict)
+            case Outcome():
+                result: ExecutionResult = "denied" if isinstance(verdict, Block) else "ok"
+                self._note(frame, link, _Said(result, DISPOSITIONS[type(verdict)], verdict))
+                return fold if link.shadow else fold.take(link, verdict)
 
-    def _legal(self, frame: Frame, link: Link, answer: object) -> Outcome | Failure:
-        point = frame.chain.point
-        if isinstance(answer, Outcome) and not link.hook.observe and point.takes(type(answer)):
-            if isinstance(answer, Result) and (
-                wrong := misfit(point.operation.after, point.operation.results, answer.value)
-            ):
-                return Failure("bad_output", f"the hook {link.name!r} gave a bad result: {wrong}")
-            return self._masked(answer)
-        if inspect.iscoroutine(answer):
-            answer.close()
-            return Failure("bad_output", f"the hook {link.name!r} returned a coroutine; make it an async function")
-        if link.hook.observe:
-            return Failure(
-                "bad_output", f"the observer {link.name!r} answered {type(answer).__name__}; an observer says nothing"
-            )
-        if isinstance(answer, Outcome):
-            return Failure(
-                "bad_output",
-                f"the hook {link.name!r} answered {type(answer).__name__}, which {point.label} does not take",
-            )
-        return Failure("bad_output", f"the hook {link.name!r} answered a {type(answer).__name__}, which is no outcome")
-
-    def _rewritten(self, frame: Frame, fold: Fold, link: Link, event: Event) -> Fold:
-        if event == fold.event:
-            return fold
-        self._note(frame, link, _Said("ok", "pass", None, modified=True))
-        if link.shadow:
-            return fold
-        if frame.recheck:
-            reason = f"the hook {link.name!r} changed the event again when it judged it once more"
-            return fold.take(link, Block(reason, code="unstable_rewrite"))
-        return fold.rewrite(link.place, event)
-
-    def _failed(self, frame: Frame, fold: Fold, link: Link, failure: Failure) -> Fold:
-        link.failures += 1
-        policy: Policy = link.on_error
-        self._note(frame, link, _Said(failure.result, policy, failure))
-        match policy:
-            case "warn":
-                link.passed_on_failure += 1
-                return fold
-            case "block":
-                return fold.take(link, Block(failure.reason, code=failure.code), failed=True)
-            case "suspend":
-                return fold.take(link, Suspend(failure.reason, code=failure.code), failed=True)
-            case "fail":
-                return fold.take(link, Fail(failure.reason, code=failure.code), failed=True)
-
-    def cancelled(self, frame: Frame, link: Link) -> Record:
-        """The record of a hook whose operation was cancelled while it ran."""
-        return _record(frame, link, _Said("cancelled", "pass", None))
+    def cancelled(self, frame: Frame, link: Link) -> None:
+        """Records a hook whose operation was cancelled while it ran."""
+        self._note(frame, link, _Said("cancelled", "pass", None))
 
     def code(self, fold: Fold) -> str:
         """The one word that the trace says of a firing."""
         standing = max(fold.answers, key=lambda a: FOLD[type(a.outcome)].rank, default=None)
-        return _code(standing) if standing is not None else ("replaced" if fold.versions else "")
+        return _word(standing.outcome) if standing is not None else ("replaced" if fold.versions else "")
 
     def traced(self, record: Record, op: str) -> Raw:
         """The record as the trace may hold it: no reason, no message."""
@@ -155,18 +130,76 @@ class Judge:
             details["exception"] = record.exception
         return (self.clock.now(), "failure", record.hook, record.result, op, details)
 
+    def _replacement(self, link: Link, new: Event, old: Event) -> Event | Failure:
+        point, name = link.point, link.name
+        if not point.rule.replaces:
+            return _bad(f"the hook {name!r} replaced the event, which {point.label} does not take")
+        if wrong := conforms(new, old):
+            return _bad(f"the hook {name!r} gave a bad replacement: {wrong}")
+        if point.outbound and (kept := _other_than_results(link, new, old)):
+            return _bad(f"the hook {name!r} gave a bad replacement: {kept!r} is no part of the result")
+        if grant_of(new) != (granted := grant_of(old)):
+            return _bad(f"the hook {name!r} gave a bad replacement: it changed a person's approval")
+        if granted is not None and point.phase == "in" and not same(new, old):
+            return _bad(f"the hook {name!r} changed a call that a person approved")
+        return new
+
+    def _rewritten(self, frame: Frame, fold: Fold, link: Link, event: Event) -> Fold:
+        if same(event, fold.event):
+            return fold
+        self._note(frame, link, _Said("ok", "pass", None, modified=True))
+        if link.shadow:
+            return fold
+        if frame.recheck:
+            reason = f"the hook {link.name!r} changed the event again when it judged it once more"
+            return fold.take(link, Block(reason, code="unstable_rewrite"))
+        return fold.rewrite(link.place, event)
+
+    def _failed(self, frame: Frame, fold: Fold, link: Link, failure: Failure) -> Fold:
+        link.failures += 1
+        self._note(frame, link, _Said(failure.result, link.on_error, failure))
+        match link.on_error:
+            case "warn":
+                link.passed_on_failure += 1
+                return fold
+            case "block":
+                return fold.take(link, Block(failure.reason, code=failure.code), failed=True)
+            case "suspend":
+                return fold.take(link, Suspend(failure.reason, code=failure.code), failed=True)
+            case "fail":
+                return fold.take(link, Fail(failure.reason, code=failure.code), failed=True)
+
     def _note(self, frame: Frame, link: Link, said: "_Said") -> None:
-        frame.records = (*frame.records, _record(frame, link, said))
+        what = said.what
+        record = Record(
+            hook=link.name,
+            band=link.hook.band,
+            point=link.point.label,
+            result=said.result,
+            disposition=said.disposition,
+            code=_word(what),
+            reason=getattr(what, "reason", ""),
+            exception=what.exception if isinstance(what, Failure) else "",
+            modified=said.modified,
+            observed=link.hook.observe,
+            shadow=link.shadow,
+            recheck=frame.recheck,
+            seconds=frame.seconds,
+        )
+        frame.records = (*frame.records, record)
 
     def _masked(self, outcome: O) -> O:
         """The outcome with its words redacted: they go to people, models and records."""
         changes: dict[str, Any] = {}
         for field in fields(cast(Any, outcome)):
-            value = getattr(outcome, field.name)
-            masked = self.redactor.mask_text(value) if isinstance(value, str) else self.redactor.redact(value)
-            if masked is not value and masked != value:
-                changes[field.name] = masked
+            value = self.redactor.redact(getattr(outcome, field.name))
+            if value is not getattr(outcome, field.name):
+                # a word of the trace cannot hold the mask
+                changes[field.name] = field.default if field.name in ("code", "queue") else value
         return replace(cast(Any, outcome), **changes) if changes else outcome
+
+    def _reason(self, text: object) -> str:
+        return _cut(self.redactor.mask_fuzzy(text)) if isinstance(text, str) else "no reason was given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,29 +210,31 @@ class _Said:
     modified: bool = False
 
 
-def _record(frame: Frame, link: Link, said: _Said) -> Record:
-    what = said.what
-    return Record(
-        hook=link.name,
-        band=link.hook.band,
-        point=frame.chain.label,
-        result=said.result,
-        disposition=said.disposition,
-        code=_word(what),
-        reason=getattr(what, "reason", ""),
-        exception=what.exception if isinstance(what, Failure) else "",
-        modified=said.modified,
-        observed=link.hook.observe,
-        shadow=link.shadow,
-        recheck=frame.recheck,
+def _bad(reason: str) -> Failure:
+    return Failure("bad_output", reason)
+
+
+def _other_than_results(link: Link, new: Event, old: Event) -> str | None:
+    """A field that an outbound replacement changed and that is no part of the result (D§4.1)."""
+    results = link.point.operation.results
+    return next(
+        (name for name in old.payload() if name not in results and getattr(new, name) != getattr(old, name)), None
     )
 
 
-def _code(answer: Answer) -> str:
-    return _word(answer.outcome)
+def _code_or(code: object, otherwise: str) -> str:
+    try:
+        check_code(code, "a failure")
+    except ValueError:
+        return otherwise
+    return cast(str, code)
 
 
-def _word(what: "Outcome | Failure | None") -> str:
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}… (cut)"
+
+
+def _word(what: Outcome | Failure | None) -> str:
     match what:
         case None:
             return ""

@@ -6,25 +6,14 @@ counts as late. Whoever needs more names a deadline, which is hard.
 
 import asyncio
 from asyncio import current_task
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from operator import length_hint
 from threading import get_ident
-from typing import Protocol
 
-from tenter.kernel.chain import Link
-
+from tenter.kernel.frame import Frame
 
 LONGEST_LOOK = 0.1
 """Seconds between two looks at most: a soft deadline is kept within twice that."""
-
-
-class Watched(Protocol):
-    """What the timer looks at: how far the hooks are, and in which task."""
-
-    links: tuple[Link, ...]
-    rest: Iterator[Link] | None
-    task: "asyncio.Task[object] | None"
-    expired: bool
 
 
 class Watch:
@@ -40,17 +29,18 @@ class Watch:
         self._thread = get_ident()
         self._timeout = timeout
         self._every = min(timeout / 10, LONGEST_LOOK)
-        self._active: set[Watched] = set()
-        self._seen: dict[Watched, tuple[int, float]] = {}
+        self._active: set[Frame] = set()
+        self._seen: dict[Frame, tuple[object, int, float]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self.leave: Callable[[Watched], None] = self._active.discard
+        self.leave: Callable[[Frame], None] = self._active.discard
         """Ends the watching of a frame."""
 
-    def enter(self, frame: Watched) -> bool:
+    def enter(self, frame: Frame) -> bool:
         """Starts to watch; False where another loop runs here. (Asking asyncio for the loop costs a system call.)"""
-        if self._thread != get_ident() or (task := current_task(self._loop)) is None:
+        if get_ident() != self._thread or (task := current_task(self._loop)) is None:
             return False
         frame.task = task
+        frame.asked = task.cancelling()
         self._active.add(frame)
         if self._timer is None:
             self._timer = self._loop.call_later(self._every, self._look)
@@ -58,19 +48,19 @@ class Watch:
 
     def _look(self) -> None:
         now = self._loop.time()
-        seen: dict[Watched, tuple[int, float]] = {}
+        seen: dict[Frame, tuple[object, int, float]] = {}
         for frame in self._active:
-            if frame.rest is None or frame.expired:
+            if (rest := frame.rest) is None or frame.expired:
                 continue
-            left = length_hint(frame.rest)
+            left = length_hint(rest)
             if not frame.links[-1 - left].soft:
                 continue
-            before, since = self._seen.get(frame, (-1, now))
-            if before != left:
+            before, at, since = self._seen.get(frame, (None, 0, now))
+            if before is not rest or at != left:
                 since = now
             elif now - since >= self._timeout - self._every and frame.task is not None:
                 frame.expired = True
                 frame.task.cancel()
-            seen[frame] = (left, since)
+            seen[frame] = (rest, left, since)
         self._seen = seen
         self._timer = self._loop.call_later(self._every, self._look) if self._active else None

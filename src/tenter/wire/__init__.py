@@ -9,16 +9,48 @@ if TYPE_CHECKING:
         CanonicalError as CanonicalError,
         Document as Document,
         Reference as Reference,
-        canonical as canonical,
         digest as digest,
+    )
+    from tenter.wire.payload import (
+        Ended as Ended,
+        Execution as Execution,
+        SCHEMA_VERSION as SCHEMA_VERSION,
+        environment as environment,
+        execution_key as execution_key,
+    )
+    from tenter.wire.schema import (
+        event_schema as event_schema,
+        payload_schema as payload_schema,
+        schema_text as schema_text,
+        verdict_schema as verdict_schema,
+    )
+    from tenter.wire.strict_json import (
+        one_object as one_object,
+    )
+    from tenter.wire.verdict import (
+        Verdict as Verdict,
+        decode_verdict as decode_verdict,
+        has_decision as has_decision,
     )
 
 __all__ = [
     "CanonicalError",
     "Document",
+    "Ended",
+    "Execution",
     "Reference",
-    "canonical",
+    "SCHEMA_VERSION",
+    "Verdict",
+    "decode_verdict",
     "digest",
+    "environment",
+    "event_schema",
+    "execution_key",
+    "has_decision",
+    "one_object",
+    "payload_schema",
+    "schema_text",
+    "verdict_schema",
 ]
 
 __getattr__ = opener(
@@ -28,8 +60,26 @@ __getattr__ = opener(
             "CanonicalError",
             "Document",
             "Reference",
-            "canonical",
             "digest",
+        ),
+        "payload": (
+            "Ended",
+            "Execution",
+            "SCHEMA_VERSION",
+            "environment",
+            "execution_key",
+        ),
+        "schema": (
+            "event_schema",
+            "payload_schema",
+            "schema_text",
+            "verdict_schema",
+        ),
+        "strict_json": ("one_object",),
+        "verdict": (
+            "Verdict",
+            "decode_verdict",
+            "has_decision",
         ),
     },
 )

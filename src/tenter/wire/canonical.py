@@ -20,8 +20,8 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast, final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias, cast, final
 
 import msgspec
 import rfc8785
@@ -32,7 +32,17 @@ LARGE_TEXT: Final = 65_536
 MAX_LEVELS: Final = 200
 """How deep containers may nest."""
 
+PART: Final = 1_000_000
+"""Characters or bytes to a part. What is large is handled in parts, because no part may hold the interpreter lock for
+long, and an event loop may run beside."""
+
 PREFIX: Final = "sha256:"
+
+Parts: TypeAlias = tuple[bytes, ...]
+"""Bytes in parts; a text is cut between characters."""
+
+Fetch: TypeAlias = Callable[[str], Parts | None]
+"""Gives what was kept apart for a digest; None when it is not at hand."""
 
 _MAX_INTEGER: Final = 2**53 - 1
 _FAST_CHARACTERS: Final = 1_000_000  # msgspec holds the interpreter lock while it writes; the library goes in pieces
@@ -69,7 +79,7 @@ class Document:
     """The canonical form."""
     digest: str
     """`sha256:` and the hex SHA-256 of `data`."""
-    kept: Mapping[str, bytes]
+    kept: Mapping[str, Parts]
     """What `data` names and does not hold: large texts and documents within it, by digest, all levels down."""
 
     def __init__(self, value: object, *, at_most: int | None = None) -> None:
@@ -131,16 +141,18 @@ def digest(value: object) -> str:
     return digest_of_bytes(canonical(value))
 
 
-def digest_of_bytes(data: bytes) -> str:
-    """`sha256:` and the hex SHA-256 of `data` itself."""
-    return PREFIX + hashlib.sha256(data).hexdigest()
+def digest_of_bytes(*parts: bytes) -> str:
+    """`sha256:` and the hex SHA-256 of the bytes themselves."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return PREFIX + found.hexdigest()
 
 
-def restore(data: bytes, fetch: Callable[[str], bytes | None]) -> object:
-    """The value that `data`, a canonical form, was made of.
+def restore(data: bytes, fetch: Fetch) -> object:
+    """The value that `data`, a canonical form, was made of; where `fetch` gives None, a `Reference` stands.
 
-    `fetch` gives the bytes kept apart for a digest; where it gives None, a `Reference` stands in their place. Raises
-    `CanonicalError` when `data` is no canonical form.
+    Raises `CanonicalError` when `data` is no canonical form.
     """
     try:
         return _unmark(_decode(data), fetch)
@@ -156,7 +168,7 @@ class _Walk:
     __slots__ = ("characters", "exact", "kept", "left", "levels")
 
     def __init__(self, at_most: int | None) -> None:
-        self.kept: dict[str, bytes] = {}
+        self.kept: dict[str, Parts] = {}
         self.exact = False
         self.characters = 0
         self.left = at_most
@@ -191,13 +203,13 @@ class _Walk:
         if len(value) <= LARGE_TEXT // 4 or (ascii_only and len(value) <= LARGE_TEXT):
             return value if ascii_only or not _has_surrogates(value) else {"$text": _escape(value)}
         try:
-            data = value.encode()
+            parts = tuple([value[start : start + PART].encode() for start in range(0, len(value), PART)])
         except UnicodeEncodeError:
             return {"$text": self.text(_escape(value))}
-        if len(data) <= LARGE_TEXT:
+        if sum(map(len, parts)) <= LARGE_TEXT:
             return value
-        digest = digest_of_bytes(data)
-        self.kept[digest] = data
+        digest = digest_of_bytes(*parts)
+        self.kept[digest] = parts
         return {"$sha256": digest.removeprefix(PREFIX)}
 
     def number(self, value: float) -> float:
@@ -258,7 +270,7 @@ class _Walk:
     def other(self, value: object) -> object:
         if isinstance(value, Document):
             self.kept |= value.kept
-            self.kept[value.digest] = value.data
+            self.kept[value.digest] = tuple(_cut(value.data))
             return {"$document": value.digest.removeprefix(PREFIX)}
         if isinstance(value, Reference):
             return value.mark()
@@ -285,6 +297,10 @@ class _Walk:
         self.levels += 1
         if self.levels > MAX_LEVELS:
             raise CanonicalError(f"nested more than {MAX_LEVELS} levels; flatten it")
+
+
+def _cut(data: bytes) -> Iterable[bytes]:
+    return (data[start : start + PART] for start in range(0, len(data), PART))
 
 
 def _plain_text(value: object) -> str:
@@ -321,7 +337,7 @@ def _original_key(key: str) -> str:
     return key[1:] if key.startswith("$$") and _LOOKS_LIKE_A_MARK.match(key) else key
 
 
-def _unmark(value: object, fetch: Callable[[str], bytes | None]) -> object:
+def _unmark(value: object, fetch: Fetch) -> object:
     if isinstance(value, dict):
         return _unmark_mapping(cast(dict[str, object], value), fetch)
     if isinstance(value, list):
@@ -331,7 +347,7 @@ def _unmark(value: object, fetch: Callable[[str], bytes | None]) -> object:
     return value
 
 
-def _unmark_mapping(value: dict[str, object], fetch: Callable[[str], bytes | None]) -> object:
+def _unmark_mapping(value: dict[str, object], fetch: Fetch) -> object:
     if len(value) == 1:
         ((key, item),) = value.items()
         if key in ("$sha256", "$document") and isinstance(item, str):
@@ -345,8 +361,8 @@ def _unmark_mapping(value: dict[str, object], fetch: Callable[[str], bytes | Non
     return {_original_key(key): _unmark(item, fetch) for key, item in value.items()}
 
 
-def _fetched(digest: str, mark: str, fetch: Callable[[str], bytes | None]) -> object:
-    data = fetch(digest)
-    if data is None:
+def _fetched(digest: str, mark: str, fetch: Fetch) -> object:
+    parts = fetch(digest)
+    if parts is None:
         return Reference(digest, mark)
-    return data.decode() if mark == "$sha256" else restore(data, fetch)
+    return "".join([part.decode() for part in parts]) if mark == "$sha256" else restore(b"".join(parts), fetch)

@@ -172,7 +172,7 @@ def payload(execution: Execution) -> bytes:
         document = _document(execution)
         try:
             return _encode(document)
-        except (UnicodeEncodeError, OverflowError):
+        except UnicodeEncodeError:
             return _encode_anything(document)
     except (TypeError, ValueError, RecursionError) as error:
         reason = f"the event of {execution.point.label!r} cannot be written as JSON for {execution.hook!r}: {error}"
@@ -261,7 +261,7 @@ _encode: Final = msgspec.json.Encoder(enc_hook=_as_text).encode
 
 
 def _encode_anything(document: Payload) -> bytes:
-    """The slow way, for texts with half a surrogate pair and integers above 64 bits."""
+    """The slow way, for texts with half a surrogate pair."""
     plain = _writable(msgspec.to_builtins(document, str_keys=True, enc_hook=_as_text))
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 

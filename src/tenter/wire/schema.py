@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from tenter.kernel import Event, Point
 from tenter.wire.payload import SCHEMA_VERSION, Payload
-from tenter.wire.verdict_document import Document, Passing, Undecided
+from tenter.wire.verdict_document import Passing, Undecided, VerdictDocument
 
 Schema = dict[str, Any]
 
@@ -45,12 +45,12 @@ def event_schema(point: Point) -> Schema:
 
 def verdict_schema() -> Schema:
     """Of what a hook with `verdict: json` answers on stdout."""
-    kinds = get_args(Document)
+    kinds = get_args(VerdictDocument)
     documents, defs = msgspec.json.schema_components(kinds, schema_hook=_of_object, ref_template="#/$defs/{name}")
     for kind in (Undecided, Passing):
         defs[kind.__name__]["not"] = {"required": ["replace", "result"]}
     defs[Undecided.__name__]["minProperties"] = 1
-    return {**_head("verdict"), "type": "object", "anyOf": list(documents), "$defs": defs}
+    return {**_head("verdict"), "anyOf": list(documents), "$defs": defs}
 
 
 def schema_text(schema: Schema) -> str:

@@ -34,12 +34,12 @@ from tenter.wire.verdict_document import (
     KEYS,
     Allowing,
     Blocking,
-    Document,
     Escalating,
     Passing,
     Retrying,
     Suspending,
     Undecided,
+    VerdictDocument,
 )
 
 _JSON: Final = JSONDecoder()
@@ -98,7 +98,7 @@ def has_decision(stdout: bytes) -> bool:
     return False
 
 
-def _document(raw: dict[str, object]) -> Document:
+def _document(raw: dict[str, object]) -> VerdictDocument:
     decision = raw.get("decision")
     if "decision" not in raw:
         if not raw.keys() & {"replace", "result", "metadata"}:
@@ -116,10 +116,10 @@ def _document(raw: dict[str, object]) -> Document:
         raise _bad(f"a verdict has no key {shown(wrong)}{_nearest(wrong, KEYS)}")
     if "replace" in raw and "result" in raw:
         raise _bad("the keys 'replace' and 'result' exclude each other")
-    return cast("Document", _converted(raw, kind, ""))
+    return cast("VerdictDocument", _converted(raw, kind, ""))
 
 
-def _answer(document: Document, point: Point, event: Event) -> Outcome | Event | None:
+def _answer(document: VerdictDocument, point: Point, event: Event) -> Outcome | Event | None:
     match document:
         case Undecided() | Passing():
             return _change(document, point, event)

@@ -95,9 +95,9 @@ class Retrying(
     metadata: Metadata | UnsetType = UNSET
 
 
-Document = Undecided | Passing | Allowing | Blocking | Suspending | Escalating | Retrying
+VerdictDocument = Undecided | Passing | Allowing | Blocking | Suspending | Escalating | Retrying
 
-DOCUMENTS: Final[Mapping[str, type[Document]]] = {
+DOCUMENTS: Final[Mapping[str, type[VerdictDocument]]] = {
     "pass": Passing,
     "allow": Allowing,
     "block": Blocking,

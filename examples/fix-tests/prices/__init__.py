@@ -1,0 +1,5 @@
+"""Prices in cents."""
+
+from prices.discount import discounted
+
+__all__ = ["discounted"]
