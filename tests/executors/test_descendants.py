@@ -25,7 +25,7 @@ from tenter.executors.descendants import (
     sweep,
 )
 
-MARK = environment_mark("TENTER_CALL", "cookie-1")
+MARK = environment_mark("TENTER_CALL=cookie-1")
 
 
 def nobody() -> None:

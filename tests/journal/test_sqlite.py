@@ -231,6 +231,32 @@ async def test_a_lock_that_is_never_given_back_is_an_error_and_later_appends_wor
         assert (await store.append(RUN, [note("second")])).sequence == 2
 
 
+async def test_a_run_hears_that_its_journal_was_removed(tmp_path: Path) -> None:
+    path = tmp_path / ".tenter" / "journal.db"
+    async with opened(path) as store:
+        await store.append(RUN, [note("x")])
+        shutil.rmtree(path.parent)
+        for durable in (False, True):
+            with pytest.raises(JournalError, match="removed or replaced while it was in use"):
+                await store.append(RUN, [note("y")], durable=durable)
+        assert (await store.append(Stream("run", "r2"), [note("z")])).sequence == 1
+
+
+async def test_a_close_that_is_cancelled_closes_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with leaves_nothing():
+        store = SqliteStore(path)
+        await store.append(RUN, [note("x")])
+        with locked(path):
+            waiting = asyncio.create_task(store.append(RUN, [note("y")]))
+            await asyncio.wait([waiting], timeout=0.02)
+            closing_it = asyncio.create_task(store.close())
+            await asyncio.wait([closing_it], timeout=0.02)
+            closing_it.cancel()
+            await asyncio.wait([closing_it])
+        await asyncio.wait_for(waiting, 5)
+
+
 async def test_a_read_is_not_held_up_by_a_lock(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     async with opened(path) as store:

@@ -69,7 +69,9 @@ async def test_an_empty_stream_has_its_genesis_as_head_and_no_entries(open_store
     async with closing(open_store(tmp_path)) as store:
         assert await store.head(RUN) == genesis(RUN)
         assert await read(store) == []
-        assert await store.append(RUN, []) == genesis(RUN)
+        assert await store.append(RUN, [], expected_head=genesis(RUN).hash) == genesis(RUN)
+        with pytest.raises(HeadMoved):
+            await store.append(RUN, [], expected_head="sha256:other")
         assert await store.streams() == []
 
 

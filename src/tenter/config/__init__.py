@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING
 from tenter.kernel import opener
 
 if TYPE_CHECKING:
-    from tenter.config.load import (
+    from tenter.config.build import (
+        build_hooks as build_hooks,
+    )
+    from tenter.config.loading import (
+        load as load,
+        load_user as load_user,
         parse_spec as parse_spec,
     )
     from tenter.config.problem import (
@@ -38,6 +43,9 @@ __all__ = [
     "Spec",
     "TaskSpec",
     "ToolSpec",
+    "build_hooks",
+    "load",
+    "load_user",
     "nearest",
     "parse_spec",
     "printable",
@@ -46,7 +54,12 @@ __all__ = [
 __getattr__ = opener(
     __name__,
     {
-        "load": ("parse_spec",),
+        "build": ("build_hooks",),
+        "loading": (
+            "load",
+            "load_user",
+            "parse_spec",
+        ),
         "problem": (
             "ConfigError",
             "KeyPath",

@@ -157,8 +157,6 @@ class _Checker:
         if not isinstance(node.value, bool):
             switch = _SWITCHES.get(node.text.lower(), node.text.lower())
             return self._expected(schema.what, spot, f"write {switch}" if switch in ("true", "false") else "")
-        if node.value and schema.true_is_refused:
-            return self._report(spot, schema.true_is_refused, "write false or remove it")
         return node.value
 
     def _list(self, schema: ListOf, spot: _Spot) -> object:
@@ -213,7 +211,7 @@ class _Checker:
         usable = [key for key, inner in schema.keys.items() if not isinstance(inner, Refused)]
         present = {entry.key: entry for entry in spot.node.entries}
         meant = {key: self._nearest(key, usable) for key in present if key not in schema.keys}
-        values: dict[str, object] = {"where": spot.where} if schema.positioned else {}
+        values: dict[str, object] = {"where": spot.where, "path": spot.path} if schema.positioned else {}
         for key, entry in present.items():
             inner = schema.keys.get(key)
             if inner is None:
@@ -254,9 +252,9 @@ class _Checker:
         values: Mapping[str, object],
     ) -> None:
         match rule:
-            case Needs(keys=keys, others=others):
-                wanting = [key for key in keys if key in present and not any(other in there for other in others)]
-                for key in wanting:
+            case Needs(keys=keys, others=others, unless=unless):
+                asking = [key for key in keys if key in present and values.get(key) != unless]
+                for key in asking if not any(other in there for other in others) else ():
                     needed = f"{key!r} needs {' or '.join(map(repr, others))} beside it"
                     self._report(_key_spot(present[key], spot), needed, rule.hint)
             case Clash(key=key, other=other):

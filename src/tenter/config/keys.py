@@ -23,7 +23,7 @@ from tenter.config.schema import (
     Text,
     Whole,
 )
-from tenter.kernel import Mode, Policy
+from tenter.kernel import FrozenDict, Mode, Policy
 
 LONGEST_DEADLINE: Final = 86_400
 LONGEST_GRACE: Final = 60
@@ -60,6 +60,9 @@ HOOK: Final = Table(
         Needs(("command", "script"), ("on_error",), "say what a failure does: warn, block, suspend or fail"),
         Needs(_PROCESS_ONLY, ("command", "script"), "it says how a process is run"),
         Clash("verdict", "observe", True, "an observer gives no answer"),
+        Needs(
+            ("mutate",), ("verdict",), "metadata stand in the verdict", unless=FrozenDict(enabled=False)
+        ),
     ),
     keys={
         "name": Slug(),
@@ -95,10 +98,7 @@ HOOK: Final = Table(
         ),
         "pass_env": ListOf(item=_HOOK_VARIABLE, what="a list of environment variables", distinct=True),
         "verdict": Choice(words=("json",)),
-        "mutate": Table(
-            keys={"enabled": Flag(true_is_refused="true is not supported yet: nothing carries a hook's metadata on")},
-            required=("enabled",),
-        ),
+        "mutate": Table(keys={"enabled": Flag()}, required=("enabled",)),
         "suspend_mode": _LATER,
     },
 )

@@ -6,6 +6,7 @@ Knows neither YAML nor the keys of `tenter.yaml` (they are in `keys`).
 from collections.abc import Mapping
 
 import msgspec
+from msgspec import UNSET
 
 from tenter.kernel import FrozenDict
 
@@ -52,10 +53,9 @@ class Seconds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Flag(msgspec.Struct, frozen=True, kw_only=True):
-    """`true` or `false`; where `true_is_refused` gives a reason, only `false`."""
+    """`true` or `false`."""
 
     what: str = "true or false"
-    true_is_refused: str = ""
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,11 +108,12 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """A rule of a table: where one of `keys` stands, one of `others` must stand too."""
+    """A rule of a table: where one of `keys` stands, and is not `unless`, one of `others` must stand too."""
 
     keys: tuple[str, ...]
     others: tuple[str, ...]
     hint: str = ""
+    unless: object = UNSET
 
 
 class Clash(msgspec.Struct, frozen=True):
@@ -127,8 +128,8 @@ class Clash(msgspec.Struct, frozen=True):
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """A mapping with these keys and no others. Of `one_of`, exactly one stands.
 
-    With `positioned`, the value that is read has its `Position` under the key `where`. `not_for` are names for which
-    the file would use another table: where a required key is missing and the table's own name is near to one of them,
+    With `positioned`, the value that is read has its `Position` under the key `where` and its `KeyPath` under `path`.
+    `not_for` are names for which the file would use another table: where a required key is missing and the table's own name is near to one of them,
     that is said.
     """
 

@@ -50,19 +50,22 @@ class MutateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class HookSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A hook at one point. Exactly one of `command`, `script` and `python` is not None.
 
-    `where` is the place of the hook in its file. `on_error` is given for commands and scripts. `max_output_bytes` None
-    means 1 MiB with a verdict and the default of the file without; `timeout_seconds` None means the default, soft.
+    `where` and `path` are the place of the hook in its file. `on_error` is given for commands and scripts.
+    `max_output_bytes` None means 1 MiB with a verdict and the default of the file without; `timeout_seconds` None means
+    the default. `match`, `observe`, `mode` and `priority` are None where the file does not say: a function may say it
+    itself.
     """
 
     where: Position
+    path: KeyPath
     name: str
     command: tuple[str, ...] | None = None
     script: str | None = None
     python: str | None = None
-    match: Mapping[str, Pattern] = FrozenDict()
-    observe: bool = False
-    mode: Mode = "active"
-    priority: int = 500
+    match: Mapping[str, Pattern] | None = None
+    observe: bool | None = None
+    mode: Mode | None = None
+    priority: int | None = None
     on_error: Policy | None = None
     timeout_seconds: float | None = None
     grace_seconds: float = 1.0
@@ -101,6 +104,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One file. `secrets` are names of environment variables, never values."""
 
     file: str
+    digest: str
+    """`sha256:…` of the file's bytes."""
     version: Literal[1]
     secrets: tuple[str, ...] = ()
     models: Mapping[str, ModelSpec] = FrozenDict()

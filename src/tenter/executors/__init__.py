@@ -5,12 +5,26 @@ from typing import TYPE_CHECKING
 from tenter.kernel import opener
 
 if TYPE_CHECKING:
+    from tenter.executors.command import (
+        CommandHook as CommandHook,
+        command_hook as command_hook,
+    )
+    from tenter.executors.function import (
+        FunctionHook as FunctionHook,
+        function_hook as function_hook,
+        load_target as load_target,
+        plugin_hooks as plugin_hooks,
+    )
     from tenter.executors.kind import (
         HookEnded as HookEnded,
         HookStarted as HookStarted,
         NoSink as NoSink,
         Sink as Sink,
         Surroundings as Surroundings,
+    )
+    from tenter.executors.kinds import (
+        KINDS as KINDS,
+        Kind as Kind,
     )
     from tenter.executors.process import (
         ProcessResult as ProcessResult,
@@ -19,25 +33,47 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CommandHook",
+    "FunctionHook",
     "HookEnded",
     "HookStarted",
+    "KINDS",
+    "Kind",
     "NoSink",
     "ProcessResult",
     "ProcessSpec",
     "Sink",
     "Surroundings",
+    "command_hook",
+    "function_hook",
+    "load_target",
+    "plugin_hooks",
     "run_process",
 ]
 
 __getattr__ = opener(
     __name__,
     {
+        "command": (
+            "CommandHook",
+            "command_hook",
+        ),
+        "function": (
+            "FunctionHook",
+            "function_hook",
+            "load_target",
+            "plugin_hooks",
+        ),
         "kind": (
             "HookEnded",
             "HookStarted",
             "NoSink",
             "Sink",
             "Surroundings",
+        ),
+        "kinds": (
+            "KINDS",
+            "Kind",
         ),
         "process": (
             "ProcessResult",

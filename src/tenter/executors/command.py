@@ -222,7 +222,7 @@ class CommandCall:
         self._cwd = str(Path(surroundings.workspace, hook.cwd or ""))
         self._env = {**_inherited(surroundings.environment, hook.pass_env), **hook.env}
 
-    async def __call__(self, event: Event, /) -> Outcome | Event | None:
+    async def __call__(self, event: Event, /) -> object:  # not what kind of answer: that is seen when it comes
         """The hook's answer to `event`. Raises HookFailure where the execution failed.
 
         A start that cannot be recorded is the hook's failure, and the program is not run; so is an end, except that an

@@ -24,9 +24,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.02
 """Seconds between two rounds of `sweep`: a killed process needs a moment to vanish."""
 
 
-def environment_mark(name: str, value: str) -> bytes:
-    """The mark of a process whose environment holds exactly `name=value`."""
-    return b"\0" + os.fsencode(f"{name}={value}") + b"\0"
+def environment_mark(variable: str) -> bytes:
+    """The mark of a process whose environment holds exactly this `NAME=value`."""
+    return b"\0" + os.fsencode(variable) + b"\0"
 
 
 def last_started() -> int | None:

@@ -36,6 +36,7 @@ from tenter.kernel.declaration import declared_of
 
 T = TypeVar("T")
 
+NOTHING_TOLD: Final = Redactor()
 MODULES: Final = "_tenter_target_"
 """How the names begin under which files are loaded; no module that anybody imports is called so."""
 
@@ -61,7 +62,7 @@ class FunctionHook:
     band: Band = "app"
 
 
-def load_target(target: str, project_dir: str, *, redactor: Redactor) -> object:
+def load_target(target: str, project_dir: str, *, redactor: Redactor = NOTHING_TOLD) -> object:
     """What `target` names. Its module is executed once, as long as it stays the same.
 
     `path.py:attribute` is a file, seen from `project_dir`; it is loaded under a name of its own, made of its place and

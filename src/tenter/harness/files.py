@@ -14,7 +14,7 @@ from tenter.harness.context import ToolContext
 from tenter.harness.errors import ToolError, shown
 from tenter.harness.tool import tool
 from tenter.harness.workspace import Place
-from tenter.kernel.masking import MASK
+from tenter.kernel import MASK
 
 MOST_BYTES = 10 * 1024 * 1024
 """The largest file that is read or edited as a whole."""

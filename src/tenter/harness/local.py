@@ -113,9 +113,7 @@ class LocalEngine:
         ending = await self._run.runtime.run(operation, event, body, trace=self._run.trace, steps=steps)
         acted = None if steps is None else steps.result
         self._now = self._time()
-        await self._append(
-            self._recorder.finished(_any(operation), op, cast("Ending", ending), self._now, acted=acted)
-        )
+        await self._append(self._recorder.finished(_any(operation), op, cast("Ending", ending), self._now, acted=acted))
         self._tell(operation, op, event, cast("Ending", ending), before)
         return ending
 
@@ -142,7 +140,9 @@ class LocalEngine:
         await self._append(self._recorder.started(_any(RUN), op, event, self._time()))
         decision = await self._run.runtime.dispatch("run.post", event, trace=self._run.trace)
         self._now = self._time()
-        await self._append(self._recorder.finished(_any(RUN), op, Done(decision.event), self._now, acted=decision.event))
+        await self._append(
+            self._recorder.finished(_any(RUN), op, Done(decision.event), self._now, acted=decision.event)
+        )
 
     async def suspend(self, waiting: Waiting) -> None:
         request = request_for(waiting, self._run.envelope.run_id, self._time())
@@ -208,9 +208,7 @@ class LocalEngine:
     async def _append(self, *entries: Entry, durable: bool = False) -> None:
         await self._run.store.append(self._run.stream, entries, durable=durable)
 
-    def _tell(
-        self, operation: Operation[Any, Any], op: Op, event: Event, ending: Ending | None, before: int
-    ) -> None:
+    def _tell(self, operation: Operation[Any, Any], op: Op, event: Event, ending: Ending | None, before: int) -> None:
         if self._run.watcher is not None:
             trace = () if ending is None else self._run.trace.events(before)
             self._run.watcher(Step(operation=operation.name, op=op, event=event, ending=ending, trace=trace))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from tenter.catalogue import ModelRequest, ModelResponse
-from tenter.config.spec import ModelSpec
+from tenter.config import ModelSpec
 from tenter.harness.scripted import ScriptedModel
 from tenter.kernel import FrozenDict
 

@@ -19,10 +19,9 @@ from typing import Annotated, Any, Literal, TypeVar, assert_never, cast
 
 import msgspec
 
-from tenter.config import document
-from tenter.config.problem import ConfigError, KeyPath, Position, Problem, nearest
-from tenter.harness.regex import Regex, RegexError
+from tenter.config import ConfigError, KeyPath, Position, Problem, document, nearest
 from tenter.kernel import FrozenDict, freeze
+from tenter.kernel.regex import Regex, RegexError
 
 T = TypeVar("T")
 

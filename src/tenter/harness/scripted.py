@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import cast
 
 from tenter.catalogue import Message, ModelRequest, ModelResponse, ToolCall, Usage
-from tenter.config.spec import ModelSpec
+from tenter.config import ModelSpec
 from tenter.harness.errors import shown
-from tenter.harness.regex import Regex
 from tenter.harness.script import Step, Turn, When, load_script
 from tenter.kernel import OperationFailed
-
-FAILED = "is_error"
-"""The key in a tool message's `extensions` that is true where the result is an error."""
+from tenter.kernel.regex import Regex
 
 
 class ScriptedModel:
@@ -77,23 +74,18 @@ def _holds(when: When, results: Sequence[tuple[str, Message]]) -> bool:
         return False
     last = of_tool[-1]
     return (
-        (when.is_error is None or when.is_error is _is_error(last))
+        (when.is_error is None or when.is_error is last.is_error)
         and (when.contains is None or when.contains in last.content)
         and (when.matches is None or Regex(when.matches).search(last.content))
     )
-
-
-def _is_error(message: Message) -> bool:
-    return message.extensions.get(FAILED) is True
 
 
 def _described(results: Sequence[tuple[str, Message]]) -> str:
     if not results:
         return "there is no tool result since the last answer"
     name, message = results[-1]
-    return (
-        f"the last tool result is {'an error' * _is_error(message) or 'no error'} of {name!r}: {shown(message.content)}"
-    )
+    kind = "an error" if message.is_error else "no error"
+    return f"the last tool result is {kind} of {name!r}: {shown(message.content)}"
 
 
 def _response(turn: Turn, number: int, model: str) -> ModelResponse:

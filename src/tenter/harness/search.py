@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from tenter.config.problem import printable
+from tenter.config import printable
 from tenter.harness.context import ToolContext
 from tenter.harness.errors import ToolError, shown
 from tenter.harness.files import MOST_BYTES
-from tenter.harness.regex import Regex, RegexError
 from tenter.harness.tool import tool
 from tenter.harness.workspace import FOLDER, Place, open_regular
+from tenter.kernel.regex import Regex, RegexError
 
 SKIPPED = frozenset({".git", ".tenter", ".venv"})
 DEEPEST = 64

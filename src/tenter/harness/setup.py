@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tenter.catalogue import CATALOGUE
-from tenter.config import Spec, TaskSpec, ToolSpec, build_hooks, file_digest, load, load_user, nearest
+from tenter.config import Spec, TaskSpec, ToolSpec, build_hooks, load, load_user, nearest
 from tenter.controls import FUZZY_PAIRS, GATES, PUBLISHED_KEYS
 from tenter.executors import Surroundings, load_target
 from tenter.harness.model import Model, make_model
@@ -105,7 +105,7 @@ def set_up(
     )
     return Setup(
         spec=spec,
-        digest=file_digest(spec),
+        digest=spec.digest,
         workspace=work,
         runtime=runtime,
         redactor=redactor,
@@ -115,7 +115,7 @@ def set_up(
         random=random,
         tool_environment=FrozenDict(inherited_environment(os.environ)),
         models={name: make_model(model, folder) for name, model in spec.models.items()},
-        toolbox={name: _tool(name, spec.tools.get(name), folder) for name in _tool_names(spec)},
+        toolbox={name: _tool(name, spec.tools.get(name), folder, redactor) for name in _tool_names(spec)},
     )
 
 
@@ -130,14 +130,14 @@ def _tool_names(spec: Spec) -> list[str]:
     return sorted({name for task in spec.tasks.values() for name in task.tools})
 
 
-def _tool(name: str, settings: ToolSpec | None, folder: Path) -> Tool:
+def _tool(name: str, settings: ToolSpec | None, folder: Path, redactor: Redactor) -> Tool:
     """The built-in tool or the user's own, with the settings of the file."""
     if settings is None:
         return builtin_tool(name)
     if settings.python is None:
         made = builtin_tool(name)
     else:
-        found = load_target(settings.python, str(folder))
+        found = load_target(settings.python, str(folder), redactor=redactor)
         if not isinstance(found, Tool) and not callable(found):
             raise RegistrationError(f"the tool {name!r} names {settings.python!r}, which is no function")
         made = found if isinstance(found, Tool) else tool(found)

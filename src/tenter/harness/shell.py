@@ -4,13 +4,13 @@ Its working folder is confined when it starts; what the command does then is not
 later). How a process is started, bounded and ended is the executors'.
 """
 
-import secrets
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Final
 
 from tenter.catalogue import ToolResult
-from tenter.executors.process import ProcessResult, ProcessSpec, run_process
+from tenter.executors import ProcessResult, ProcessSpec, run_process
 from tenter.harness.calling import MOST_OUTPUT
 from tenter.harness.context import ToolContext
 from tenter.harness.errors import ToolError, shown
@@ -54,7 +54,7 @@ async def _shell(
         grace_seconds=KILL_AFTER_SECONDS,
         max_output_bytes=MOST_BYTES,
         cookie_name=COOKIE,
-        cookie=secrets.token_hex(16),
+        cookie=os.urandom(16).hex(),
     )
     return _told(await run_process(spec, b""), spec.timeout_seconds)
 

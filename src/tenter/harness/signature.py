@@ -13,6 +13,7 @@ from typing import Annotated, Any, cast
 
 import msgspec
 
+from tenter.controls.arguments import check_schema
 from tenter.harness.context import ToolContext
 from tenter.kernel import TenterError, freeze
 
@@ -58,13 +59,17 @@ def read_signature(function: Callable[..., object], owner: str) -> Signature:
         lenient = _rewritten(annotation, patterns=False)
         field = (lenient,) if parameter.default is parameter.empty else (lenient | msgspec.UnsetType, msgspec.UNSET)
         fields.append(cast("tuple[str, Any, Any]", (parameter.name, *field)))
-    struct = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
     required = [p.name for p in parameters[takes_context:] if p.default is p.empty]
-    return Signature(
-        schema=_schema(shapes, required, cast("dict[str, dict[str, object]]", properties)),
-        struct=_without_patterns(struct, owner),
-        takes_context=takes_context,
-    )
+    schema = _schema(shapes, required, cast("dict[str, dict[str, object]]", properties))
+    struct = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+    if b'"pattern":"' in msgspec.json.encode(_components(struct)):
+        raise TenterError(
+            f"{owner}: a msgspec.Struct among its parameters has a pattern, which 're' would match and may never end; "
+            "put the pattern on the tool's own parameter, where RE2 matches it"
+        )
+    if b'"pattern":"' in msgspec.json.encode(schema) and (problems := check_schema(schema)):
+        raise TenterError(f"{owner}: its schema cannot be used: {'; '.join(problems)}")
+    return Signature(schema=schema, struct=struct, takes_context=takes_context)
 
 
 def thawed(value: object) -> object:
@@ -162,12 +167,5 @@ def _meta(metadata: object, *, patterns: bool) -> object:
 _LIMITS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "tz")
 
 
-def _without_patterns(struct: type[msgspec.Struct], owner: str) -> type[msgspec.Struct]:
-    """`struct`, if msgspec would apply no pattern in it: it uses `re`, which one argument can make hang."""
-    _, components = msgspec.json.schema_components((struct,), schema_hook=_schema_hook)
-    if b'"pattern":"' in msgspec.json.encode(components):
-        raise TenterError(
-            f"{owner}: a msgspec.Struct among its parameters has a pattern, which 're' would match and may never end; "
-            "put the pattern on the tool's own parameter, where RE2 matches it"
-        )
-    return struct
+def _components(struct: type[msgspec.Struct]) -> object:
+    return msgspec.json.schema_components((struct,), schema_hook=_schema_hook)[1]

@@ -1,10 +1,12 @@
 """The tools that ship with tenter, by name, each with the file that holds it. Naming them loads none of them."""
 
 import importlib
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tenter.harness.tool import Tool
 from tenter.kernel import FrozenDict
+
+if TYPE_CHECKING:
+    from tenter.harness.tool import Tool
 
 BUILTIN_TOOLS: Final[FrozenDict[str, str]] = FrozenDict(
     {
@@ -19,8 +21,10 @@ BUILTIN_TOOLS: Final[FrozenDict[str, str]] = FrozenDict(
 )
 
 
-def builtin_tool(name: str) -> Tool:
+def builtin_tool(name: str) -> "Tool":
     """The tool called `name`. Raises KeyError for a name that is not in the table."""
+    from tenter.harness.tool import Tool
+
     found: object = getattr(importlib.import_module(f"tenter.harness.{BUILTIN_TOOLS[name]}"), name)
     if not isinstance(found, Tool):
         raise TypeError(f"{name!r} in the table of tools is {found!r}, not a tool")

@@ -10,7 +10,6 @@ It knows no tool. What a program does that a tool starts is not confined here.
 
 import errno
 import os
-import secrets
 import stat
 from collections import deque
 from collections.abc import Generator
@@ -80,7 +79,7 @@ class Place:
         self.check_regular()
         if self.status is not None and not os.access(self.name, os.W_OK, dir_fd=self.folder):
             raise ToolError(f"{self.shown} may not be written (mode {stat.S_IMODE(self.status.st_mode):04o})")
-        temporary = f".tenter-{secrets.token_hex(8)}.tmp"
+        temporary = f".tenter-{os.urandom(8).hex()}.tmp"
         descriptor = os.open(temporary, _CREATE, 0o666, dir_fd=self.folder)
         try:
             with os.fdopen(descriptor, "wb") as file:

@@ -49,7 +49,7 @@ _ADVICE: Final[dict[JournalTrouble, str]] = {
     "damaged": "the file is damaged; move it away to go on with a new journal, and keep it for `sqlite3 FILE .recover`",
     "foreign": "it is no journal of tenter; move it away",
     "newer": "a newer version of tenter wrote it; upgrade tenter",
-    "removed": "it was removed or replaced while it was in use, and with it what was journaled; start again",
+    "removed": "it was removed or replaced while it was in use, and with it what was journaled; begin a new run",
     "io": "the operating system refused; check the disk, the folder and the file size limit (`ulimit -f`)",
 }
 _TROUBLES: Final[dict[int, JournalTrouble]] = {

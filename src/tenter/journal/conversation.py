@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from tenter.wire.canonical import Document, Reference, digest
+from tenter.wire import Document, Reference, digest
 
 START: Final = digest(["tenter conversation", 1])
 """The rolling digest of a conversation without messages."""

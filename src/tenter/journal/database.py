@@ -27,7 +27,6 @@ JOURNAL: Final = Stream("process", "journal")
 """Where the journal notes what befell itself."""
 
 _STREAM_BITS: Final = 32
-_LARGEST: Final = 2**63 - 1
 
 
 class Database:
@@ -48,6 +47,7 @@ class Database:
         self._file: tuple[int, int] | None = None
         self._is_durable = False
         self._numbers: dict[Stream, int] = {}
+        self._lost: set[Stream] = set()
 
     @property
     def is_open(self) -> bool:
@@ -69,10 +69,14 @@ class Database:
     def append(
         self, stream: Stream, prepared: Sequence[Prepared], *, durable: bool = False, expected_head: str | None = None
     ) -> Head:
-        """As `Store.append`."""
+        """As `Store.append`. A stream that was in a file that is gone takes no more entries."""
+        if not prepared:
+            return _expected(stream, self.head(stream), expected_head)
         with told(self.path):
             connection = self._connect(create=True)
             assert connection, "it was created"
+            if stream in self._lost:
+                raise trouble(self.path, "removed", f"the entries of {stream} are gone")
             self._sync(connection, always=durable)
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -144,19 +148,19 @@ class Database:
             connection.close()
 
     def _connect(self, *, create: bool) -> sqlite3.Connection | None:
-        if self._connection is None:
-            return self._open(create=create)
-        if identity(self.path) != self._file:
+        if self._connection and identity(self.path) != self._file:
+            self._lost.update(self._numbers)
             self.close()
-            raise trouble(self.path, "removed", "it is not the file that was opened")
-        return self._connection
+        return self._connection or self._open(create=create)
 
     def _open(self, *, create: bool) -> sqlite3.Connection | None:
         connection = connect(self.path, create=create)
         if connection:
             self._connection = connection
             self._file = identity(self.path)
+            wait(connection, LOCK_SECONDS)
             self._look_for_a_dropped_tail(connection)
+            wait(connection, 0)
         return connection
 
     def _look_for_a_dropped_tail(self, connection: sqlite3.Connection) -> None:
@@ -175,7 +179,8 @@ class Database:
             self.dropped = tail
             content = {"code": "journal_tail_dropped", "bytes": tail.bytes, "zeros": tail.zeros}
             note = Entry(kind="note", time=microseconds(self._now()), content=content)
-            self.append(JOURNAL, prepare([note]), durable=True)  # written over the tail
+            self.append(JOURNAL, prepare([note]), durable=True)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # and with the log goes what it was about
 
     def _sync(self, connection: sqlite3.Connection, *, always: bool) -> None:
         if always != self._is_durable:
@@ -186,11 +191,7 @@ class Database:
         self, connection: sqlite3.Connection, stream: Stream, prepared: Sequence[Prepared], expected_head: str | None
     ) -> Head:
         number = self._number(connection, stream)
-        head = self._head(connection, stream, number) if number else genesis(stream)
-        if expected_head is not None and expected_head != head.hash:
-            raise HeadMoved(stream, head)
-        if not prepared:
-            return head
+        head = _expected(stream, self._head(connection, stream, number) if number else genesis(stream), expected_head)
         if number is None:
             number = self._begin(connection, StreamSummary(stream=stream, started=prepared[0].entry.time))
         self._summarise(connection, number, [item.entry for item in prepared])
@@ -265,6 +266,12 @@ class Database:
 
 
 _SUMMARY: Final = "kind, id, name, status, started, ended"
+
+
+def _expected(stream: Stream, head: Head, expected_hash: str | None) -> Head:
+    if expected_hash is not None and expected_hash != head.hash:
+        raise HeadMoved(stream, head)
+    return head
 
 
 def _summary(row: tuple[StreamKind, str, str, str, int, int | None]) -> StreamSummary:

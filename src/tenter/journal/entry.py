@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from tenter.wire.canonical import digest
+from tenter.wire import digest
 
 StreamKind = Literal["run", "session", "loop", "process"]
 """What entries belong to."""
@@ -57,8 +57,8 @@ def microseconds(seconds: float) -> int:
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened.
 
-    `content` is anything that `tenter.wire.canonical` takes; a `Document` within it is kept apart and stored once. What
-    is read back holds lists where tuples were and mappings where structs were.
+    `content` is anything that has a canonical form (`tenter.wire`); a `Document` within it is kept apart and stored
+    once. What is read back holds lists where tuples were and mappings where structs were.
     """
 
     kind: EntryKind | str

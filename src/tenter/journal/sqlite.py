@@ -7,6 +7,7 @@ the order of the calls stays the order of the entries.
 """
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -19,7 +20,7 @@ from typing import Final, TypeVar
 from tenter.journal.database import Database
 from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind
 from tenter.journal.sealed import Prepared, kept, prepare
-from tenter.journal.store import HeadMoved, JournalError
+from tenter.journal.store import JournalError
 from tenter.journal.summary import StreamSummary
 from tenter.journal.tail import Tail
 from tenter.wire.canonical import OversizeError
@@ -98,7 +99,7 @@ class SqliteStore:
                 return
             closing = self._put(self._database.close)
             self._jobs.put(None)
-        await asyncio.wrap_future(closing)
+        await asyncio.shield(asyncio.wrap_future(closing))
         thread.join()
 
     def _append_here(self, stream: Stream, prepared: Sequence[Prepared], expected_head: str | None) -> Head | None:
@@ -109,10 +110,10 @@ class SqliteStore:
             if not self._database.is_open:
                 return None
             head = self._database.append(stream, prepared, expected_head=expected_head)
-        except HeadMoved:
+        except JournalError as error:
+            if error.trouble == "locked":
+                return None  # nothing was written, and the thread has the patience to wait
             raise
-        except JournalError:
-            return None  # nothing was written; the thread has the patience to try again, and tells what is wrong
         finally:
             self._database_lock.release()
         self._copy_a_large_log()
@@ -168,7 +169,8 @@ class SqliteStore:
     def _copy_a_large_log(self) -> None:
         if self._database.uncopied > LARGE_LOG and not self._closed:
             self._database.uncopied = 0
-            self._submit(self._database.checkpoint)
+            with contextlib.suppress(JournalError):  # closed meanwhile, which copies too
+                self._submit(self._database.checkpoint)
 
 
 def _prepare_small(entries: Sequence[Entry]) -> Sequence[Prepared] | None:

@@ -10,7 +10,7 @@ from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind
 from tenter.journal.summary import StreamSummary
 
 JournalTrouble = Literal[
-    "full", "locked", "read_only", "damaged", "newer", "foreign", "removed", "closed", "content", "io"
+    "full", "locked", "read_only", "damaged", "newer", "foreign", "removed", "closed", "moved", "content", "io"
 ]
 
 
@@ -30,7 +30,7 @@ class HeadMoved(JournalError):
 
     def __init__(self, stream: Stream, head: Head) -> None:
         super().__init__(
-            "locked", f"the journal of {stream} has gone on to entry {head.sequence}; read it again from there"
+            "moved", f"the journal of {stream} has gone on to entry {head.sequence}; read it again from there"
         )
         self.stream = stream
         self.head = head

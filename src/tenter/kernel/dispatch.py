@@ -31,6 +31,7 @@ STALL_SECONDS = 0.05
 """A synchronous hook that stays longer held up the event loop, and is counted."""
 
 Deciding = Coroutine[object, object, Decision]
+Links = tuple[Link, ...]
 
 
 class Dispatcher:
@@ -54,22 +55,28 @@ class Dispatcher:
         Adds to `told` whoever must hear how the operation ends. Raises cancellation and the user's KeyboardInterrupt,
         and HookFailure into a hook that fires points in a circle.
         """
-        return self._undecided(event, trace) if chain.empty else self._run(Frame(chain, told), event, trace)
+        if chain.empty:
+            return self._undecided(event, trace)
+        frame = Frame()
+        frame.chain = chain
+        if told is not None:
+            frame.told = told
+        return self._run(frame, event, trace)
 
-    async def fire_in(self, chain: Chain, event: Event, trace: Trace, told: Told, *, pre: Chain) -> Decision:
-        """The hooks of an `in` point, without its observers: those run after the work (`observe`).
+    def fire_in(self, chain: Chain, event: Event, trace: Trace, told: Told, *, guards: Links) -> Deciding:
+        """The hooks of an `in` point; its observers run after the work (`observe`), so `chain` has none.
 
-        What a hook hands on is judged again by the guards of `pre` and of `chain` before anything else sees it.
+        What a hook hands on is judged again by `guards`, those of the pre chain, before anything else sees it.
         """
-        frame = Frame(Chain(chain.point, chain.links), told)
-        frame.guards = pre.guards + chain.guards
-        return await self._run(frame, event, trace)
+        frame = Frame()
+        frame.chain, frame.told, frame.guards = chain, told, guards
+        return self._run(frame, event, trace)
 
-    async def observe(self, chain: Chain, event: Event, trace: Trace, ended: Outcome | None) -> Decision:
-        """The observers of an `in` point, once the work is done or refused."""
-        frame = Frame(Chain(chain.point, (), chain.observers), None)
-        frame.ended = ended
-        return await self._run(frame, event, trace)
+    def observe(self, chain: Chain, event: Event, trace: Trace, ended: Outcome | None) -> Deciding:
+        """The observers of an `in` point, all that `chain` has, once the work is done or refused."""
+        frame = Frame()
+        frame.chain, frame.ended = chain, ended
+        return self._run(frame, event, trace)
 
     async def admit(self, event: E, trace: Trace) -> E:
         """The event as hooks and bodies may see it: redacted. A lookup for one that was seen before."""
@@ -78,23 +85,26 @@ class Dispatcher:
         return await self.redactor.apply(event, note=lambda code: trace.note(self._now(), "redaction", code))
 
     async def _undecided(self, event: Event, trace: Trace) -> Decision:
-        return Decision(await self.admit(event, trace))
+        if self._known_clean is not None and not self._known_clean(event):
+            event = await self.admit(event, trace)
+        return Decision(event)
 
     async def _run(self, frame: Frame, event: Event, trace: Trace) -> Decision:
         """Redaction, the links, the recheck, the observers. Every way out of it ends the watching and is traced."""
         if self._known_clean is not None and not self._known_clean(event):
             event = await self.admit(event, trace)
         chain = frame.chain
-        if (op := event.op) is not None:
-            frame.op = op.id  # pyright: ignore
-        if (parent := FRAME.get()) is not None:
-            _nest(frame, parent)
+        frame.fold = None
+        frame.op = "" if (op := event.op) is None else op.id  # pyright: ignore
+        frame.parent = parent = FRAME.get()
+        if parent is not None and frame.depth > DEEPEST:
+            raise _recursion(chain)
         watch = None
         if chain.watched:
             watch = self._watch
             if watch is None or not watch.enter(frame):
                 watch = self._watch_anew(frame)
-        FRAME.set(frame)
+        token = FRAME.set(frame)
         try:
             event = await self._pass(frame, chain.links, event)
             if frame.fold is not None or chain.observers:
@@ -104,12 +114,15 @@ class Dispatcher:
             return Decision(event) if frame.fold is None else self._decide(frame, frame.fold)
         finally:
             if FRAME.get() is frame:  # it is not where a coroutine that nobody finished is cleared away
-                FRAME.set(parent)
+                FRAME.reset(token)
             if watch is not None:
                 watch.leave(frame)
-            self._trace(frame, trace)
+            if frame.fold is None and parent is None and not chain.nested and not frame.records:
+                trace.add((self._now(), "hook", chain.label, "", frame.op, NOTHING))
+            else:
+                self._trace(frame, trace)
 
-    async def _pass(self, frame: Frame, links: tuple[Link, ...], event: Event) -> Event:
+    async def _pass(self, frame: Frame, links: Links, event: Event) -> Event:
         """Calls `links` in order, each with the event that the one before left; what is answered goes into the fold."""
         frame.links = links
         frame.rest = rest = iter(links)
@@ -143,7 +156,7 @@ class Dispatcher:
     async def _afterwards(self, frame: Frame, event: Event) -> None:
         """Lets guards judge once more what was rewritten after they let it through (D§5), then lets observers see it."""
         chain, fold = frame.chain, frame.fold
-        if fold is not None and fold.versions and not fold.ended:
+        if fold is not None and fold.versions and not fold.ended and fold.phase != "in":
             again = tuple(guard for guard in chain.guards if not same(fold.let_through(guard.place), event))
             if again:
                 frame.recheck = True
@@ -159,7 +172,7 @@ class Dispatcher:
         fold = frame.fold if frame.fold is not None else Fold(frame.chain.point.phase, event, event)
         new = self.judge.take(frame, fold, link, await self._judged(link, answer, event))
         frame.fold = new
-        if new.event is not fold.event and frame.guards:
+        if new.event is not fold.event and fold.phase == "in":
             await self._hand_on(frame, link, new)
         return new.event
 
@@ -179,9 +192,9 @@ class Dispatcher:
 
     async def _hand_on(self, frame: Frame, link: Link, fold: Fold) -> None:
         """Lets the guards judge what an `in` hook hands on, before anything else sees it."""
-        guards = tuple(g for g in frame.guards if g.point is not link.point or g.place < link.place)
+        passed = tuple(guard for guard in frame.chain.guards if guard.place < link.place)
         frame.fold, frame.recheck = Fold("pre", fold.event, fold.event), True
-        await self._pass(frame, guards, fold.event)
+        await self._pass(frame, frame.guards + passed, fold.event)
         frame.recheck = False
         said = tuple(answer for answer in frame.fold.answers if not isinstance(answer.outcome, Allow))
         frame.fold = replace(fold, answers=fold.answers + said, ended=True) if said else fold
@@ -225,7 +238,7 @@ class Dispatcher:
 
     def _late(self, frame: Frame, link: Link) -> Failure:
         frame.expired = False
-        if frame.task is not None and frame.task.uncancel() > frame.asked:
+        if frame.task.uncancel() > frame.asked:
             self.judge.cancelled(frame, link)
             raise asyncio.CancelledError  # the caller cancelled as well
         return self.judge.crash(link, too_late(link))
@@ -245,12 +258,9 @@ class Dispatcher:
         return self.judge.crash(link, error)
 
 
-def _nest(frame: Frame, parent: Frame) -> None:
-    """Puts `frame` inside `parent`. Raises HookFailure where that is too deep."""
-    frame.parent, frame.depth = parent, parent.depth + 1
-    if frame.depth > DEEPEST:
-        what = f"{frame.chain.label} was fired inside {DEEPEST} others"
-        raise HookFailure("recursion", f"{what}: a hook must not fire the point it hangs on, in a circle or not")
+def _recursion(chain: Chain) -> HookFailure:
+    what = f"{chain.label} was fired inside {DEEPEST} others"
+    return HookFailure("recursion", f"{what}: a hook must not fire the point it hangs on, in a circle or not")
 
 
 def _wanted(frame: Frame, link: Link, event: Event) -> bool:
@@ -264,8 +274,10 @@ def _wanted(frame: Frame, link: Link, event: Event) -> bool:
 
 
 def _asked_to_cancel(frame: Frame) -> bool:
-    task = frame.task if frame.task is not None else asyncio.current_task()
-    return task is None or task.cancelling() > frame.asked
+    if frame.watched:
+        return frame.task.cancelling() > frame.asked
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _inside(parent: Frame) -> Mapping[str, Detail]:

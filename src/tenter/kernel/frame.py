@@ -18,39 +18,38 @@ Told = list[tuple[Link, Event]]
 
 
 class Frame:
-    """One dispatch while it runs. Executors read the current one (`FRAME`) for what they tell the outside."""
+    """One dispatch while it runs. Executors read the current one (`FRAME`) for what they tell the outside.
 
-    __slots__ = (
-        "asked", "chain", "ended", "expired", "fold", "guards", "links", "op", "parent", "recheck", "records", "rest",
-        "seconds", "task", "told",
-    )  # fmt: skip
+    Made without `__init__`, and what only some dispatches need has its default on the class: making one is on the path
+    of every point. What every dispatch needs has no default there, because Python finds it faster so.
+    """
 
-    def __init__(self, chain: Chain, told: Told | None) -> None:
-        self.chain = chain
-        self.told = told
-        """Where to note whoever must hear how the operation ends."""
-        self.op = ""
-        """The id of the call that the event belongs to."""
-        self.parent: Frame | None = None
-        self.links: tuple[Link, ...] = ()
-        self.rest: Iterator[Link] | None = None
-        """The iterator over `links`, by which the shared timer sees where it stands; None while no hook runs."""
-        self.task: asyncio.Task[object] | None = None
-        """The task that the shared timer cancels."""
-        self.asked = 0
-        """How often that task had been asked to cancel when this dispatch began."""
-        self.expired = False
-        """Whether the shared timer saw the running hook's deadline pass."""
-        self.recheck = False
-        """Whether guards judge once more what was rewritten."""
-        self.ended: Outcome | None = None
-        """How the chain ended that is being observed."""
-        self.guards: tuple[Link, ...] = ()
-        """Who judges again what an `in` hook hands on."""
-        self.seconds = 0.0
-        """How long the execution took that answered last."""
-        self.fold: Fold | None = None
-        self.records: tuple[Record, ...] = ()
+    chain: Chain
+    op: str
+    """The id of the call that the event belongs to."""
+    parent: "Frame | None"
+    links: tuple[Link, ...]
+    rest: Iterator[Link] | None
+    """The iterator over `links`, by which the shared timer sees where it stands; None while no hook runs."""
+    task: "asyncio.Task[object]"
+    """The task that the shared timer cancels; set while it watches."""
+    asked: int
+    """How often that task had been asked to cancel when this dispatch began."""
+    fold: Fold | None
+    watched: bool = False
+    expired: bool = False
+    """Whether the shared timer saw the running hook's deadline pass."""
+    recheck: bool = False
+    """Whether guards judge once more what was rewritten."""
+    ended: Outcome | None = None
+    """How the chain ended that is being observed."""
+    guards: tuple[Link, ...] = ()
+    """Who judges again what an `in` hook hands on."""
+    told: Told | None = None
+    """Where to note whoever must hear how the operation ends."""
+    seconds: float = 0.0
+    """How long the execution took that answered last."""
+    records: tuple[Record, ...] = ()
 
     @property
     def depth(self) -> int:

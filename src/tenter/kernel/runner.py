@@ -46,10 +46,16 @@ class Plan(Generic[B, A]):
     pre: Chain
     within: Chain
     post: Chain
+    working: Chain = field(init=False)
+    """The hooks of `within` that may stand for the work."""
+    onlookers: Chain = field(init=False)
+    """The observers of `within`, who run after the work."""
     carried: tuple[str, ...] = field(init=False)
     """The fields that the after-event takes over from the before-event."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "working", Chain(self.within.point, self.within.links))
+        object.__setattr__(self, "onlookers", Chain(self.within.point, (), self.within.observers))
         after, results = self.operation.after.__struct_fields__, self.operation.results
         carried = [name for name in self.operation.before.__struct_fields__ if name in after and name not in results]
         object.__setattr__(self, "carried", tuple(carried))
@@ -99,19 +105,17 @@ class Runner(Generic[B, A]):
 
     async def _work(self, before: B, body: Body[B], told: Told) -> A | Stopped:
         """The `in` chain with the default body innermost; the after-event, redacted, or why there is none."""
-        within, outcome = self.plan.within, None
-        if within.links:
-            decision = await self.dispatcher.fire_in(within, before, self.trace, told, pre=self.plan.pre)
+        plan, outcome, worked = self.plan, None, None
+        if not plan.working.empty:
+            decision = await self.dispatcher.fire_in(plan.working, before, self.trace, told, guards=plan.pre.guards)
             before, outcome = cast(B, decision.event), decision.outcome
             worked = stopped(decision)
-            if worked is None and isinstance(outcome, Result):
+            if isinstance(outcome, Result):
                 worked = await self._after(before, outcome.value)
-        else:
-            worked = None
         if worked is None:
             worked = await self._done(before, body)
-        if within.observers:
-            await self.dispatcher.observe(within, before, self.trace, outcome)
+        if not plan.onlookers.empty:
+            await self.dispatcher.observe(plan.onlookers, before, self.trace, outcome)
         return worked
 
     async def _done(self, before: B, body: Body[B]) -> A | Stopped:

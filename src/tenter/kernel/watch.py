@@ -41,6 +41,7 @@ class Watch:
             return False
         frame.task = task
         frame.asked = task.cancelling()
+        frame.rest = None
         self._active.add(frame)
         if self._timer is None:
             self._timer = self._loop.call_later(self._every, self._look)
@@ -58,7 +59,7 @@ class Watch:
             before, at, since = self._seen.get(frame, (None, 0, now))
             if before is not rest or at != left:
                 since = now
-            elif now - since >= self._timeout - self._every and frame.task is not None:
+            elif now - since >= self._timeout - self._every:
                 frame.expired = True
                 frame.task.cancel()
             seen[frame] = (rest, left, since)

@@ -1,12 +1,12 @@
-"""RE2 as the tools use it: linear in hostile text, silent, typed.
+"""RE2, linear in hostile text, silent and typed.
 
-Python's own `re` is never used for what a model or a file says: `(a+)+$` on 29 characters takes it seconds.
+Python's own `re` is never used for what a model or a file says: `(a+)+$` on 29 characters takes it seconds
+(FAULTS 34).
 """
 
 import importlib
-from typing import Any, Final
-
-_re2: Final[Any] = importlib.import_module("re2")  # it has no types
+from functools import cache
+from typing import Any
 
 
 class RegexError(ValueError):
@@ -20,13 +20,14 @@ class Regex:
 
     def __init__(self, expression: str, *, ignore_case: bool = False) -> None:
         """Raises RegexError."""
-        options = _re2.Options()
+        re2 = _re2()
+        options = re2.Options()
         options.log_errors = False
         options.never_capture = True
         options.case_sensitive = not ignore_case
         try:
-            self._compiled = _re2.compile(expression, options)
-        except _re2.error as error:
+            self._compiled = re2.compile(expression, options)
+        except re2.error as error:
             raise RegexError(error.args[0].decode("utf-8", "replace")) from None
         except UnicodeEncodeError:
             raise RegexError("it holds half a character") from None
@@ -42,10 +43,16 @@ class Regex:
     @staticmethod
     def escape(text: str) -> str:
         """An expression that matches exactly `text`."""
-        return _re2.escape(text)
+        return _re2().escape(text)
 
     def _found(self, how: str, text: str) -> bool:
         try:
             return getattr(self._compiled, how)(text) is not None
         except UnicodeEncodeError:
             return False
+
+
+@cache
+def _re2() -> Any:
+    """The module, which has no types; loaded at the first expression, because most starts need none."""
+    return importlib.import_module("re2")

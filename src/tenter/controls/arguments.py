@@ -4,30 +4,31 @@
 document from elsewhere, is refused by `check_schema` when the tool is taken on.
 """
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import jsonschema
-import jsonschema.exceptions
-import jsonschema.validators
-import referencing
-import referencing.exceptions
+import msgspec
 
-from tenter.config.problem import nearest, render_path
-from tenter.harness.errors import LONGEST_SHOWN
-from tenter.harness.regex import Regex, RegexError
-from tenter.harness.signature import thawed
+from tenter.kernel.regex import Regex, RegexError
+
+if TYPE_CHECKING:
+    import jsonschema
 
 MOST_PROBLEMS: Final = 20
+LONGEST_SHOWN: Final = 200
 REFERENCES: Final = ("$ref", "$dynamicRef")
 MISFITS: Final = ("patternProperties", "$id", "$recursiveRef")
-"""What is not taken: the first is matched with `re`; the second changes what a `$ref` points to."""
+"""What is not taken: the first is matched with `re`; the others change what a `$ref` points to."""
 
 
 def check_schema(schema: Mapping[str, object]) -> list[str]:
     """Why arguments cannot be held against `schema`; empty where they can."""
+    import jsonschema  # here and below, because loading it takes longer than most starts of tenter
+
     try:
-        jsonschema.Draft202012Validator.check_schema(cast("Any", thawed(schema)))
+        jsonschema.Draft202012Validator.check_schema(msgspec.json.decode(msgspec.json.encode(schema)))
     except jsonschema.SchemaError as error:
         return [f"at {_path(error)}: {_bounded(error.message)}"]
     except RecursionError:
@@ -42,6 +43,9 @@ def check_arguments(schema: Mapping[str, object], arguments: object) -> list[str
     """
     if not isinstance(arguments, Mapping):
         return [f"expected an object with the arguments, got {_shown(arguments)}"]
+    import jsonschema.exceptions
+    import referencing.exceptions
+
     try:
         errors = _errors(schema, cast("object", arguments))
     except referencing.exceptions.Unresolvable as error:
@@ -55,8 +59,25 @@ def check_arguments(schema: Mapping[str, object], arguments: object) -> list[str
     return told[:MOST_PROBLEMS] + more
 
 
-def _errors(schema: Mapping[str, object], arguments: object) -> list[jsonschema.ValidationError]:
-    return list(_Validator(schema, registry=_NOTHING_ELSE).iter_errors(arguments))
+def _errors(schema: Mapping[str, object], arguments: object) -> "list[jsonschema.ValidationError]":
+    validator, registry = _validator()
+    return list(validator(schema, registry=registry).iter_errors(arguments))
+
+
+@cache
+def _validator() -> tuple[Any, Any]:
+    """The class that validates, and where it looks a `$ref` up beside the schema: nowhere."""
+    import jsonschema.validators
+    import referencing
+
+    base = jsonschema.Draft202012Validator
+    types: dict[str, Any] = {"array": _is_array, "object": _is_object, "integer": _is_integer}
+    made = cast("Any", jsonschema.validators).extend(
+        base,
+        validators={"pattern": _pattern, "patternProperties": _refused},
+        type_checker=base.TYPE_CHECKER.redefine_many(types),
+    )
+    return made, referencing.Registry[Any]()
 
 
 def _misfits(schema: object, path: tuple[str | int, ...]) -> Iterator[str]:
@@ -64,11 +85,11 @@ def _misfits(schema: object, path: tuple[str | int, ...]) -> Iterator[str]:
     if isinstance(schema, Mapping):
         for key, value in cast("Mapping[str, object]", schema).items():
             if key in MISFITS:
-                yield f"at {render_path(path) or 'its top'}: {key!r} is not supported"
+                yield f"at {_way(path)}: {key!r} is not supported"
             elif key in REFERENCES and not str(value).startswith("#"):
-                yield f"at {render_path(path) or 'its top'}: {key!r} may only refer to the schema itself ('#/…')"
+                yield f"at {_way(path)}: {key!r} may only refer to the schema itself ('#/…')"
             elif key == "pattern" and isinstance(value, str) and (reason := _not_a_regex(value)):
-                yield f"at {render_path(path) or 'its top'}: 'pattern' is not one that RE2 takes: {reason}"
+                yield f"at {_way(path)}: 'pattern' is not one that RE2 takes: {reason}"
             yield from _misfits(value, (*path, key))
     elif isinstance(schema, list | tuple):
         for index, value in enumerate(cast("tuple[object, ...]", schema)):
@@ -83,7 +104,7 @@ def _not_a_regex(expression: str) -> str:
     return ""
 
 
-def _problems(error: jsonschema.ValidationError) -> Iterator[str]:
+def _problems(error: "jsonschema.ValidationError") -> Iterator[str]:
     place = f"at {_path(error)}: "
     expected: Any = error.validator_value
     match error.validator:
@@ -106,16 +127,16 @@ def _problems(error: jsonschema.ValidationError) -> Iterator[str]:
             yield f"{place}{_bounded(error.message)}"
 
 
-def _unknown(error: jsonschema.ValidationError) -> Iterator[str]:
+def _unknown(error: "jsonschema.ValidationError") -> Iterator[str]:
     known = list(cast("Any", error.schema).get("properties", {}))
     for name in cast("Mapping[str, object]", error.instance):
         if name not in known:
-            near = nearest(name, known)
-            hint = f"did you mean {near!r}?" if near else f"there is {', '.join(known) or 'none'}"
+            near = difflib.get_close_matches(name[:LONGEST_SHOWN], known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(known) or 'none'}"
             yield f"{_shown(name)} is not expected; {hint}"
 
 
-def _alternatives(error: jsonschema.ValidationError) -> Iterator[str]:
+def _alternatives(error: "jsonschema.ValidationError") -> Iterator[str]:
     """What is wrong with the one alternative that was meant, going by the kind of value, or the kinds there are."""
     branches: dict[Any, list[jsonschema.ValidationError]] = {}
     for inner in error.context or ():
@@ -138,24 +159,35 @@ def _kinds(expected: object) -> str:
     return " or ".join(_KINDS.get(str(kind), str(kind)) for kind in kinds)
 
 
-def _path(error: jsonschema.ValidationError | jsonschema.SchemaError) -> str:
-    return render_path(tuple(error.absolute_path)) or "the top"
+def _path(error: Any) -> str:
+    return _way(tuple(error.absolute_path))
+
+
+def _way(path: tuple[str | int, ...]) -> str:
+    """The path as people write it: `edits[0].line`."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{_bounded(step)}" for step in path)
+    return text.removeprefix(".") or "the top"
 
 
 def _shown(value: object) -> str:
-    return _bounded(repr(thawed(value)))
+    try:
+        return _bounded(msgspec.json.encode(value).decode())
+    except (TypeError, ValueError, RecursionError):
+        return f"a {type(value).__name__}"
 
 
 def _bounded(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
-def _pattern(_: object, pattern: str, instance: object, __: object) -> Iterator[jsonschema.ValidationError]:
+def _pattern(_: object, pattern: str, instance: object, __: object) -> "Iterator[jsonschema.ValidationError]":
     if isinstance(instance, str) and not Regex(pattern).search(instance):
-        yield jsonschema.ValidationError("it does not match")
+        from jsonschema import ValidationError
+
+        yield ValidationError("it does not match")
 
 
-def _refused(*_: object) -> Iterator[jsonschema.ValidationError]:
+def _refused(*_: object) -> "Iterator[jsonschema.ValidationError]":
     raise RegexError("'patternProperties' is not supported")
 
 
@@ -170,18 +202,6 @@ def _is_object(_: object, value: object) -> bool:
 def _is_integer(_: object, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)  # not 1.0: no tool could take it as one
 
-
-_NOTHING_ELSE: Final[Any] = referencing.Registry[Any]()
-"""Where a `$ref` is looked up beside the schema itself; the default one would fetch it."""
-
-_extend = cast("Any", jsonschema.validators).extend  # the stub leaves its types out
-_Validator: Final[Any] = _extend(
-    jsonschema.Draft202012Validator,
-    validators={"pattern": _pattern, "patternProperties": _refused},
-    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
-        {"array": _is_array, "object": _is_object, "integer": _is_integer}
-    ),
-)
 
 _KINDS: Final = {
     "string": "text",

@@ -1,0 +1,213 @@
+"""What a configuration hangs where, told without importing or running anything it names (D§12, promise 15).
+
+`hooks list` and `hooks validate` show it, and `build` binds it. A hook's declaration here has a call that stands for
+the real one; everything else is what will be in force.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from tenter.catalogue import CATALOGUE
+from tenter.config.commands import Unresolved, resolve_program
+from tenter.config.problem import KeyPath, Position, Problem, nearest
+from tenter.config.spec import HookSpec, Spec
+from tenter.controls import GATES
+from tenter.kernel import Band, Declaration, Event, FrozenDict, Point, RegistrationError, attach
+
+
+class HookFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file whose hooks count, and the band in which they stand. Relative paths in it start at `folder`."""
+
+    spec: Spec
+    band: Band
+    folder: Path
+    timeout: float | None
+    """The deadline in seconds of its hooks that name none, where that is not the runtime's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedHook:
+    """A hook of `hooks.events`, with all that can be known of it before it is bound."""
+
+    file: HookFile
+    spec: HookSpec
+    point: Point
+    argv: tuple[str, ...] | None
+    """Its program, resolved, and the arguments."""
+    declared: Declaration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPlugin:
+    """One of `hooks.plugins`."""
+
+    file: HookFile
+    target: str
+    where: Position
+    path: KeyPath
+    declared: tuple[Declaration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The hooks of all files in registration order, and everything that is wrong with them."""
+
+    planned: tuple[PlannedHook | PlannedPlugin, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        return tuple(one for planned in self.planned for one in declarations_of(planned))
+
+
+def declarations_of(planned: PlannedHook | PlannedPlugin) -> tuple[Declaration, ...]:
+    return (planned.declared,) if isinstance(planned, PlannedHook) else planned.declared
+
+
+def hook_files(spec: Spec, user: Spec | None) -> tuple[HookFile, ...]:
+    """The files whose hooks are in force, in registration order (D§5).
+
+    Every look-up, import and start of a hook comes after this: a project that is not trusted is left out here (D§3.14).
+    """
+    timeout = spec.hooks.defaults.timeout_seconds
+    levels: tuple[tuple[Spec | None, Band], ...] = ((user, "baseline"), (spec, "app"))
+    return tuple(_hook_file(one, band, timeout) for one, band in levels if one is not None and one.hooks.enabled)
+
+
+def _hook_file(spec: Spec, band: Band, timeout: float) -> HookFile:
+    own = spec.hooks.defaults.timeout_seconds
+    folder = Path(spec.file).resolve().parent
+    # What the project says of deadlines does not hold for the user's hooks.
+    return HookFile(spec=spec, band=band, folder=folder, timeout=own if own != timeout else None)
+
+
+def outline(files: Iterable[HookFile], search: str) -> Outline:
+    """The hooks of `files`. `search` is the $PATH on which programs are looked up."""
+    outliner = _Outliner(search)
+    planned = [one for file in files for one in outliner.read(file)]
+    return Outline(tuple(planned), tuple(outliner.problems))
+
+
+class _Outliner:
+    def __init__(self, search: str) -> None:
+        self.problems: list[Problem] = []
+        self._search = search
+        self._taken: dict[tuple[str, str], str] = {
+            (CATALOGUE[gate.point].name, gate.name): "one of tenter's own checks" for gate in GATES
+        }
+
+    def read(self, file: HookFile) -> Iterator[PlannedHook | PlannedPlugin]:
+        hooks = file.spec.hooks
+        for index, target in enumerate(hooks.plugins):
+            yield self._plugin(file, target, ("hooks", "plugins", index))
+        for name, specs in hooks.events.items():
+            point = self._point(file, name)
+            if point is not None:
+                yield from (self._hook(file, spec, point) for spec in specs)
+
+    def _point(self, file: HookFile, name: str) -> Point | None:
+        if name in CATALOGUE:
+            return CATALOGUE[name]
+        path = ("hooks", "events", name)
+        near = nearest(name, CATALOGUE.names)
+        hint = f"did you mean {near!r}?" if near else "'tenter hooks list --all' prints all points"
+        self._report(file.spec.where(*path), path, f"there is no point {name[:100]!r}", hint)
+        return None
+
+    def _plugin(self, file: HookFile, target: str, path: KeyPath) -> PlannedPlugin:
+        return PlannedPlugin(file=file, target=target, where=file.spec.where(*path), path=path, declared=())
+
+    def _hook(self, file: HookFile, spec: HookSpec, point: Point) -> PlannedHook:
+        declared = declare(spec, file, point)
+        self._check(declared, file, spec, point)
+        self._claim(declared, spec.where, spec.path)
+        return PlannedHook(file=file, spec=spec, point=point, argv=self._argv(file, spec), declared=declared)
+
+    def _check(self, declared: Declaration, file: HookFile, spec: HookSpec, point: Point) -> None:
+        """Holds each setting against the point by itself, so that all that is wrong is told, each at its own place."""
+        bare = replace(declared, on_error=None, match=FrozenDict(), source="")
+        trials: list[tuple[KeyPath, Declaration]] = [((), bare)]
+        if declared.on_error is not None:
+            trials.append((("on_error",), replace(bare, on_error=declared.on_error)))
+        trials += [
+            (("match", word), replace(bare, match={word: pattern})) for word, pattern in declared.match.items()
+        ]
+        for key, trial in trials:
+            if (said := refusal(trial)) is not None:
+                path = (*spec.path, *key)
+                self._report(file.spec.where(*path), path, said, "")
+
+    def _claim(self, declared: Declaration, where: Position, path: KeyPath) -> None:
+        place = (declared.point, declared.name)
+        if (first := self._taken.get(place)) is not None:
+            label = CATALOGUE[declared.point].label
+            message = f"the name {declared.name!r} is taken at {label!r}, by {first}"
+            self._report(where, (*path, "name"), message, "give it another name")
+        self._taken.setdefault(place, str(where))
+
+    def _argv(self, file: HookFile, spec: HookSpec) -> tuple[str, ...] | None:
+        if spec.command is None:
+            return None
+        program = resolve_program(spec.command[0], folder=file.folder, search=self._search)
+        if isinstance(program, Unresolved):
+            path = (*spec.path, "command", 0)
+            self._report(file.spec.where(*path), path, program.message, program.hint)
+            return None
+        return (program, *spec.command[1:])
+
+    def _report(self, where: Position, path: KeyPath, message: str, hint: str) -> None:
+        self.problems.append(Problem(where=where, path=path, message=message, hint=hint))
+
+
+def refusal(declared: Declaration) -> str | None:
+    """Why its point cannot take this hook, in the kernel's words; None where it can."""
+    try:
+        attach(declared, CATALOGUE)
+    except RegistrationError as error:
+        return str(error)
+    return None
+
+
+def declare(spec: HookSpec, file: HookFile, point: Point) -> Declaration:
+    """The declaration of a hook of `hooks.events`, with a call that stands for the real one."""
+    outside = spec.kind != "python"
+    return Declaration(
+        name=spec.name,
+        point=point.name,
+        call=_unbound_command if outside else _unbound,
+        kind="command" if outside else "function",
+        band=file.band,
+        priority=500 if spec.priority is None else spec.priority,
+        on_error=spec.on_error,
+        timeout=deadline(spec, file) if outside else spec.timeout_seconds or file.timeout,
+        match=_EVERY if spec.match is None else spec.match,
+        observe=bool(spec.observe),
+        mode=spec.mode or "active",
+        self_timed=outside,
+        source=source_at(spec.where),
+    )
+
+
+def deadline(spec: HookSpec, file: HookFile) -> float:
+    """The deadline of a hook outside the process, in seconds; always hard."""
+    return spec.timeout_seconds or file.spec.hooks.defaults.timeout_seconds
+
+
+def source_at(where: Position) -> str:
+    """The source of a hook that is declared there: `file:line`."""
+    return f"{where.file}:{where.line}"
+
+
+_EVERY: Mapping[str, object] = FrozenDict()
+
+
+def _unbound(event: Event) -> NoReturn:
+    raise RuntimeError(f"a hook that is only outlined was called with {type(event).__name__}")
+
+
+async def _unbound_command(event: Event) -> NoReturn:
+    _unbound(event)

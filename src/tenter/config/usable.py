@@ -1,0 +1,71 @@
+"""What can be used of the values of a file that has problems, so that the rest is looked at as well.
+
+Takes what `check` read, in which None stands for whatever was not as the schema says. Reports nothing.
+"""
+
+from collections.abc import Mapping
+from typing import cast
+
+import msgspec
+
+from tenter.config.spec import HookSpec, ModelSpec, TaskSpec, ToolSpec
+from tenter.kernel import FrozenDict
+
+Values = Mapping[str, object]
+
+_SECTIONS: Mapping[str, type[msgspec.Struct]] = {"models": ModelSpec, "tasks": TaskSpec, "tools": ToolSpec}
+
+
+def usable(value: object) -> Values:
+    """`value` without what is broken or incomplete: a value that `Spec` can be made of, but for the file's own facts."""
+    whole = _mapping(value)
+    values: dict[str, object] = {"version": 1}
+    if (secrets := _whole(whole.get("secrets"))) is not None:
+        values["secrets"] = secrets
+    for section, kind in _SECTIONS.items():
+        values[section] = {
+            name: one for name, raw in _mapping(whole.get(section)).items() if (one := _made(kind, raw)) is not None
+        }
+    if "hooks" in whole:
+        values["hooks"] = _hooks(_mapping(whole["hooks"]))
+    return values
+
+
+def _hooks(whole: Values) -> Values:
+    events = {point: _sound(hooks) for point, hooks in _mapping(whole.get("events")).items()}
+    rest = {key: _whole(value) for key, value in whole.items() if key != "events"}
+    return {**{key: value for key, value in rest.items() if value is not None}, "events": events}
+
+
+def _sound(hooks: object) -> tuple[object, ...]:
+    """The hooks of a point that are there and complete."""
+    if not isinstance(hooks, tuple):
+        return ()
+    return tuple(one for raw in cast("tuple[object, ...]", hooks) if (one := _made(HookSpec, raw)) is not None)
+
+
+def _made(kind: type[msgspec.Struct], raw: object) -> object:
+    """The values of one `kind`, None where not even that can be made of them."""
+    values = _whole(raw)
+    if kind is HookSpec and sum(key in _mapping(values) for key in ("command", "script", "python")) != 1:
+        return None
+    try:
+        msgspec.convert(values, kind)
+    except msgspec.ValidationError:
+        return None
+    return values
+
+
+def _whole(value: object) -> object:
+    """`value` without the keys whose values are broken; None where an item of a list is."""
+    if isinstance(value, Mapping):
+        inner = {key: _whole(one) for key, one in cast("Values", value).items()}
+        return FrozenDict({key: one for key, one in inner.items() if one is not None})
+    if isinstance(value, tuple):
+        items = tuple(_whole(one) for one in cast("tuple[object, ...]", value))
+        return None if None in items else items
+    return value
+
+
+def _mapping(value: object) -> Values:
+    return cast("Values", value) if isinstance(value, Mapping) else {}
