@@ -1,7 +1,8 @@
 """What the agent loop asks of the world (D§11): every touch is one method of this protocol.
 
 An engine runs operations with their hooks, journals them, and on replay gives back what was recorded. The loop below
-it is the same in one process and as a Temporal workflow.
+it is the same in one process and as a Temporal workflow. What an engine itself cannot do (a journal that takes nothing
+more) it raises: the loop lets that pass and asks for nothing else.
 """
 
 from typing import Protocol, TypeVar
@@ -24,7 +25,7 @@ class Engine(Protocol):
     async def run(
         self, path: str, operation: Operation[B, A], event: B
     ) -> Done[A] | Blocked | Suspended | Escalated | Retry | Failed | Unknown:
-        """A whole operation. Raises only cancellation."""
+        """A whole operation; how it ended is the value."""
         ...
 
     async def open(self, event: RunStartEvent) -> Done[RunStartEvent] | Blocked | Failed:
@@ -36,7 +37,10 @@ class Engine(Protocol):
         ...
 
     async def close(self, event: RunEndEvent) -> None:
-        """Makes the run's end durable, then fires the `post` of its span. Called once, for every ending."""
+        """Makes the run's end durable, then fires the `post` of its span.
+
+        The last that is asked for, once for every terminal state; again only where it was cancelled.
+        """
         ...
 
     def now(self) -> float:

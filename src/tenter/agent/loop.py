@@ -4,7 +4,7 @@ It decides what comes next from outcomes and nothing else, so that run again on 
 point. It knows no store, no model and no tool.
 """
 
-from typing import NoReturn
+from typing import TypeVar
 
 import msgspec
 
@@ -42,8 +42,12 @@ from tenter.catalogue import (
     ToolInfo,
     ToolResult,
     ToolSpec,
+    Usage,
 )
-from tenter.kernel import Blocked, Done, Escalated, Failed, FrozenDict, Retry, Suspended, Unknown
+from tenter.kernel import Blocked, Done, Escalated, Event, Failed, FrozenDict, Operation, Retry, Suspended, Unknown
+
+B = TypeVar("B", bound=Event)
+A = TypeVar("A", bound=Event)
 
 LOOP_VERSION = 1
 """Changes whenever the same outcomes would lead the loop elsewhere."""
@@ -63,7 +67,7 @@ class _Stop(Exception):
 
 
 class AgentLoop:
-    """One run. `plan` is what it is to do; `progress` is how far it has come, replaced at every step."""
+    """One run. `plan` is what it is to do, `progress` how far it has come: both are replaced as it goes on."""
 
     def __init__(self, engine: Engine, plan: Plan) -> None:
         self.engine = engine
@@ -71,165 +75,213 @@ class AgentLoop:
         self.progress = Progress()
         self.status: Status = "pending"
         self.step = 0
+        self._task = plan.envelope.task
+        self._tools = tuple(specified(tool) for tool in plan.tools)
+        self._changes = 0
+        self._failures = 0
+        self._ended: Ended | None = None
 
     async def run(self) -> Standing:
-        """Runs to a terminal state or a suspension, and closes the run where it ended. Raises only cancellation."""
+        """Runs to a terminal state or a suspension, and settles there. Raises cancellation, and what the engine does."""
         try:
             await self._start()
             standing = await self._converse()
         except _Stop as stop:
             standing = stop.standing
-        await self.settle(standing)
-        return standing
+        return await self.settle(standing)
 
-    async def settle(self, standing: Standing) -> None:
-        """Tells of the status that the run comes to, and closes it where that is terminal."""
+    async def settle(self, standing: Standing) -> Standing:
+        """Tells of the status that the run comes to, and closes it where that is terminal; gives what it came to.
+
+        The first terminal standing counts: a run that was cancelled while it ended is brought to the end that it had.
+        """
+        if self._ended is None and isinstance(standing, Ended):
+            self._ended = standing
+        standing = self._ended or standing
         if isinstance(standing, Waiting):
             await self.engine.suspend(standing)
-        await self._change(status_of(standing), _reason(standing))
+        if self.status != status_of(standing):
+            await self._change(status_of(standing), _reason(standing))
         if isinstance(standing, Ended):
-            plan, progress = self.plan, standing.progress
-            await self.engine.close(
-                RunEndEvent(
-                    envelope=plan.envelope,
-                    op=BLANK,
-                    task=plan.envelope.task,
-                    input=plan.input,
-                    limits=plan.limits,
-                    idempotency_key=plan.idempotency_key,
-                    status=standing.status,
-                    output=standing.output,
-                    error=standing.error,
-                    usage=progress.usage,
-                    cost_usd=progress.cost_usd if progress.cost_known else None,
-                )
-            )
+            await self.engine.close(self._end(standing))
+        return standing
+
+    def _end(self, ended: Ended) -> RunEndEvent:
+        plan, progress = self.plan, ended.progress
+        return RunEndEvent(
+            envelope=plan.envelope,
+            op=BLANK,
+            task=self._task,
+            input=plan.input,
+            limits=plan.limits,
+            idempotency_key=plan.idempotency_key,
+            status=ended.status,
+            output=ended.output,
+            error=ended.error,
+            usage=progress.usage,
+            cost_usd=progress.cost_usd if progress.cost_known else None,
+        )
 
     async def _start(self) -> None:
         plan = self.plan
-        opened = await self.engine.open(
-            RunStartEvent(
-                envelope=plan.envelope,
-                op=BLANK,
-                task=plan.envelope.task,
-                input=plan.input,
-                limits=plan.limits,
-                idempotency_key=plan.idempotency_key,
-            )
+        event = RunStartEvent(
+            envelope=plan.envelope,
+            op=BLANK,
+            task=self._task,
+            input=plan.input,
+            limits=plan.limits,
+            idempotency_key=plan.idempotency_key,
         )
+        opened = await self.engine.open(event)
         if not isinstance(opened, Done):
-            await self._stop_at(opened, "run", "0.run.0")
-            return
+            raise await self._stopped(opened, "run", "0.run.0", event)
         start = opened.event
-        limits = tightened(plan.limits, start.limits)
+        self._task = start.task
         self.plan = msgspec.structs.replace(
-            plan, input=start.input, limits=limits, idempotency_key=start.idempotency_key
+            plan,
+            input=start.input,
+            limits=tightened(plan.limits, start.limits),
+            idempotency_key=start.idempotency_key,
         )
         await self._change("running", "")
-        created = await self.engine.run(
-            "0.task.created.0", TASK_CREATED, TaskCreateEvent(envelope=plan.envelope, op=BLANK, task=plan.envelope.task)
+        created = await self._need(TASK_CREATED, TaskCreateEvent(envelope=plan.envelope, op=BLANK, task=self._task))
+        self._task = created.task
+        received = await self._need(
+            REQUEST_RECEIVED, InputEvent(envelope=plan.envelope, op=BLANK, input=start.input, sender=plan.sender)
         )
-        if not isinstance(created, Done):
-            await self._stop_at(created, "task.created", "0.task.created.0")
-        received = await self.engine.run(
-            "0.request.received.0",
-            REQUEST_RECEIVED,
-            InputEvent(envelope=plan.envelope, op=BLANK, input=self.plan.input, sender=plan.sender),
-        )
-        if not isinstance(received, Done):
-            await self._stop_at(received, "request.received", "0.request.received.0")
-            return
         system = [Message(role="system", content=plan.instructions)] if plan.instructions else []
-        self.progress = self.progress.said(*system, Message(role="user", content=received.event.input))
+        self._say(*system, Message(role="user", content=received.input))
 
-    async def _converse(self) -> Standing:
+    async def _converse(self) -> Ended:
         while True:
             self.step += 1
-            await self._check_limits()
+            if self.step > self.plan.limits.max_steps:
+                text = f"the run took its {self.plan.limits.max_steps} steps without coming to an end"
+                error = ErrorInfo(code="budget", message=text, details=FrozenDict({"code": "max_steps"}))
+                return await self._failed(error, None)
             response = await self._ask()
             calls = await self._extract(response)
             self._say(
                 Message(role="assistant", content=response.text, tool_calls=calls, extensions=response.extensions)
             )
-            if calls:
-                for index, call in enumerate(calls):
-                    await self._check_deadline()
-                    self._say(tool_message(call, await self._invoke(index, call)))
-            elif (standing := await self._complete(response)) is not None:
-                return standing
+            for index, call in enumerate(calls):
+                self._say(tool_message(call, await self._invoke(index, call)))
+            if not calls and (ended := await self._complete(response)) is not None:
+                return ended
 
     async def _ask(self) -> ModelResponse:
-        path = f"{self.step}.llm.invoked.0"
         while True:
-            event = ModelRequestEvent(
-                envelope=self.plan.envelope, op=BLANK, request=request_of(self.plan, self.progress)
+            request = ModelRequest(
+                alias=self.plan.model_alias,
+                model=self.plan.model,
+                messages=self.progress.messages,
+                tools=self._tools,
             )
-            asked = await self.engine.run(path, LLM_INVOKED, event)
+            event = ModelRequestEvent(envelope=self.plan.envelope, op=BLANK, request=request)
+            asked = await self._do(LLM_INVOKED, event)
             match asked:
                 case Done():
-                    self._count(asked.event.response)
-                    return asked.event.response
+                    response = asked.event.response
+                    self.progress = self.progress.spent(response.usage, response.cost_usd)
+                    return response
                 case Retry():
-                    await self._repair(asked)
-                    await self._check_deadline()
+                    self.progress = self.progress.spent(Usage(), None)
+                    self._repair(asked)
                 case _:
-                    await self._stop_at(asked, "llm.invoked", path)
+                    raise await self._stopped(asked, LLM_INVOKED.name, self._path(LLM_INVOKED.name), event)
 
     async def _extract(self, response: ModelResponse) -> tuple[ToolCall, ...]:
-        path = f"{self.step}.tool_calls.extracted.0"
         event = ToolCallsEvent(envelope=self.plan.envelope, op=BLANK, response=response)
-        extracted = await self.engine.run(path, TOOL_CALLS_EXTRACTED, event)
-        if isinstance(extracted, Done):
-            return extracted.event.calls
-        return await self._stop_at(extracted, "tool_calls.extracted", path)
+        return (await self._need(TOOL_CALLS_EXTRACTED, event)).calls
 
     async def _invoke(self, index: int, call: ToolCall) -> ToolResult:
-        path = f"{self.step}.tool.invoked.{index}"
-        event = ToolCallEvent(
-            envelope=self.plan.envelope, op=BLANK, call=call, tool=tool_called(call.name, self.plan.tools)
-        )
-        invoked = await self.engine.run(path, TOOL_INVOKED, event)
+        tool = next((tool for tool in self.plan.tools if tool.name == call.name), None)
+        event = ToolCallEvent(envelope=self.plan.envelope, op=BLANK, call=call, tool=tool)
+        invoked = await self._do(TOOL_INVOKED, event, index)
         match invoked:
             case Done():
                 return invoked.event.result
-            case Blocked(stop=True):
-                raise _Stop(blocked(invoked, self.progress))
-            case Blocked():
+            case Blocked(stop=False):
                 return stand_in(invoked)
-            case Failed() | Unknown():
-                await self._tell_failed(invoked, "tool.invoked")
-                await self._check_deadline()
+            case Failed():
+                error = await self._classify(error_of(invoked, TOOL_INVOKED.name), TOOL_INVOKED.name)
+                if invoked.code == "timeout" and self._is_late():  # the run's own deadline ended it: one failure
+                    raise _Stop(Ended(status="failed", progress=self.progress, error=error))
                 return stand_in(invoked)
             case _:
-                return await self._stop_at(invoked, "tool.invoked", path)
+                raise await self._stopped(invoked, TOOL_INVOKED.name, self._path(TOOL_INVOKED.name, index), event)
 
-    async def _complete(self, response: ModelResponse) -> Standing | None:
-        """The terminal state of the candidate, or None where the model has to go on."""
-        path = f"{self.step}.task.complete.0"
+    async def _complete(self, response: ModelResponse) -> Ended | None:
+        """The terminal state that the candidate brings, or None where the model has to go on."""
         output = response.output if response.output is not None else response.text
-        event = OutputEvent(envelope=self.plan.envelope, op=BLANK, output=output, attempt=self.progress.repairs)
-        completed = await self.engine.run(path, TASK_COMPLETE, event)
+        event = OutputEvent(envelope=self.plan.envelope, op=BLANK, output=output, attempt=self.progress.attempt)
+        completed = await self._do(TASK_COMPLETE, event)
         match completed:
             case Done():
                 return await self._judged(completed.event)
             case Retry():
-                await self._repair(completed)
+                self._repair(completed)
+                self.progress = msgspec.structs.replace(self.progress, attempt=self.progress.attempt + 1)
                 return None
             case _:
-                return await self._stop_at(completed, "task.complete", path)
+                raise await self._stopped(completed, TASK_COMPLETE.name, self._path(TASK_COMPLETE.name), event)
 
-    async def _judged(self, event: TaskCompletedEvent) -> Standing:
+    async def _judged(self, event: TaskCompletedEvent) -> Ended:
         match event.verdict:
             case "complete":
                 return Ended(status="completed", progress=self.progress, output=event.output)
             case "fail":
-                error = ErrorInfo(code="validation", message=event.reason or "the output was judged a failure")
+                text = event.reason or "the output was judged a failure"
             case "wait":
                 text = "the verdict 'wait' needs a session to wait in, which a run does not have yet"
-                error = ErrorInfo(code="validation", message=text)
-        return await self._fail(error, "task.complete")
+        return await self._failed(ErrorInfo(code="validation", message=text), TASK_COMPLETE.name)
 
-    async def _repair(self, retry: Retry) -> None:
+    async def _need(self, operation: Operation[B, A], event: B) -> A:
+        """The output of an operation that the run cannot go on without."""
+        ending = await self._do(operation, event)
+        if isinstance(ending, Done):
+            return ending.event
+        raise await self._stopped(ending, operation.name, self._path(operation.name), event)
+
+    async def _do(self, operation: Operation[B, A], event: B, index: int = 0) -> Done[A] | Stopping:
+        """An operation of this step, unless the run's deadline has passed."""
+        if self._is_late():
+            error = ErrorInfo(code="timeout", message="the run's deadline has passed")
+            raise _Stop(await self._failed(error, None))
+        return await self.engine.run(self._path(operation.name, index), operation, event)
+
+    async def _stopped(self, stopped: Stopping, operation: str, path: str, event: Event) -> _Stop:
+        if isinstance(stopped, Failed):
+            return _Stop(await self._failed(error_of(stopped, operation), operation))
+        return _Stop(run_ends(stopped, self.progress, operation=operation, path=path, event=event))
+
+    async def _failed(self, error: ErrorInfo, operation: str | None) -> Ended:
+        """The run that a failure ends; `operation` is None where the loop itself decided that."""
+        error = await self._classify(error, operation)
+        return Ended(status="failed", progress=self.progress, error=error)
+
+    async def _classify(self, error: ErrorInfo, operation: str | None) -> ErrorInfo:
+        """Fires `activity.failed`, once for a failure and never for one of its own; the error as hooks classified it."""
+        event = ActivityFailedEvent(
+            envelope=self.plan.envelope,
+            op=BLANK,
+            error=error,
+            step=self.step,
+            operation=operation,
+            attempt=None if operation is None else 1,
+        )
+        path = self._path(ACTIVITY_FAILED.name, self._failures)
+        self._failures += 1
+        classified = await self.engine.run(path, ACTIVITY_FAILED, event)
+        match classified:
+            case Done():
+                return classified.event.error
+            case Suspended() | Escalated() | Blocked(stop=True):
+                raise await self._stopped(classified, ACTIVITY_FAILED.name, path, event)
+            case _:
+                return error
+
+    def _repair(self, retry: Retry) -> None:
         """Counts a Retry and says its feedback; blocks the run that had its share of them."""
         if self.progress.repairs >= self.plan.max_repairs:
             reason = f"asked to try again more than {self.plan.max_repairs} times, last: {retry.reason}"
@@ -238,84 +290,49 @@ class AgentLoop:
         if retry.feedback is not None:
             self._say(Message(role="user", content=retry.feedback))
 
-    async def _check_limits(self) -> None:
-        await self._check_deadline()
-        if self.step > self.plan.limits.max_steps:
-            text = f"the run took its {self.plan.limits.max_steps} steps without coming to an end"
-            error = ErrorInfo(code="budget", message=text, details=FrozenDict({"code": "max_steps"}))
-            raise _Stop(await self._fail(error, None))
-
-    async def _check_deadline(self) -> None:
-        deadline = self.plan.limits.deadline
-        if deadline is not None and self.engine.now() >= deadline:
-            error = ErrorInfo(code="timeout", message="the run's deadline has passed")
-            raise _Stop(await self._fail(error, None))
-
-    async def _fail(self, error: ErrorInfo, operation: str | None) -> Ended:
-        """The run failed by a decision of the loop itself."""
-        return Ended(status="failed", progress=self.progress, error=await self._classify(error, operation))
-
-    async def _stop_at(self, stopped: Stopping, operation: str, path: str) -> NoReturn:
-        standing = run_ends(stopped, self.progress, operation=operation, path=path)
-        if isinstance(stopped, Failed | Unknown) and isinstance(standing, Ended) and standing.error is not None:
-            standing = msgspec.structs.replace(standing, error=await self._classify(standing.error, operation))
-        raise _Stop(standing)
-
-    async def _tell_failed(self, failed: Failed | Unknown, operation: str) -> None:
-        if isinstance(failed, Failed):
-            await self._classify(error_of(failed, operation), operation)
-
-    async def _classify(self, error: ErrorInfo, operation: str | None) -> ErrorInfo:
-        """Fires `activity.failed`, once for a failure; the error as hooks classified it."""
-        index = self.progress.failures
-        self.progress = msgspec.structs.replace(self.progress, failures=index + 1)
-        event = ActivityFailedEvent(
-            envelope=self.plan.envelope, op=BLANK, error=error, step=self.step, operation=operation, attempt=1
-        )
-        classified = await self.engine.run(f"{self.step}.activity.failed.{index}", ACTIVITY_FAILED, event)
-        return classified.event.error if isinstance(classified, Done) else error
-
     async def _change(self, after: Status, reason: str) -> None:
         event = TaskStateChangedEvent(
             envelope=self.plan.envelope, op=BLANK, before=self.status, after=after, reason=reason
         )
-        await self.engine.run(f"{self.step}.task.state_changed.{after}", TASK_STATE_CHANGED, event)
-        self.status = after
+        path = self._path(TASK_STATE_CHANGED.name, self._changes)
+        self._changes += 1
+        self.status = after  # before anybody is told: who cancels the telling changes the status from here
+        await self.engine.run(path, TASK_STATE_CHANGED, event)
+
+    def _is_late(self) -> bool:
+        deadline = self.plan.limits.deadline
+        return deadline is not None and self.engine.now() >= deadline
+
+    def _path(self, operation: str, index: int = 0) -> str:
+        return f"{self.step}.{operation}.{index}"
 
     def _say(self, *messages: Message) -> None:
         self.progress = self.progress.said(*messages)
 
-    def _count(self, response: ModelResponse) -> None:
-        progress = self.progress
-        self.progress = msgspec.structs.replace(
-            progress,
-            usage=progress.usage + response.usage,
-            cost_usd=progress.cost_usd + (response.cost_usd or 0.0),
-            cost_known=progress.cost_known and response.cost_usd is not None,
-        )
 
-
-def request_of(plan: Plan, progress: Progress) -> ModelRequest:
-    """The request that continues the conversation."""
-    specs = tuple(ToolSpec(name=t.name, description=t.description, parameters=t.parameters) for t in plan.tools)
-    return ModelRequest(alias=plan.model_alias, model=plan.model, messages=progress.messages, tools=specs)
+def specified(tool: ToolInfo) -> ToolSpec:
+    """The tool as a model is shown it."""
+    return ToolSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
 
 
 def tightened(own: Limits, asked: Limits) -> Limits:
     """The limits of a run after its start: a hook may tighten them, and a looser value changes nothing."""
     deadlines = [limit for limit in (own.deadline, asked.deadline) if limit is not None]
-    return Limits(deadline=min(deadlines, default=None), max_steps=min(own.max_steps, asked.max_steps))
-
-
-def tool_called(name: str, tools: tuple[ToolInfo, ...]) -> ToolInfo | None:
-    """The tool of that name among those that the task offers."""
-    return next((tool for tool in tools if tool.name == name), None)
+    max_steps = min(own.max_steps, asked.max_steps)
+    return msgspec.structs.replace(own, deadline=min(deadlines, default=None), max_steps=max_steps)
 
 
 def tool_message(call: ToolCall, result: ToolResult) -> Message:
+    """The result of a call as the conversation has it."""
     return Message(role="tool", content=result.output, tool_call_id=call.id, name=call.name, is_error=result.is_error)
 
 
 def _reason(standing: Standing) -> str:
-    error = standing.error if isinstance(standing, Ended) else None
-    return "" if error is None else str(error.details.get("code", error.code))
+    """Why the status changes, in one word."""
+    match standing:
+        case Waiting(suspended=suspended):
+            return suspended.requirements[0].code if suspended.requirements else ""
+        case Ended(error=None):
+            return ""
+        case Ended(error=error):
+            return str(error.details.get("code", error.code))

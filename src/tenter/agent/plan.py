@@ -31,10 +31,22 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float = 0.0
     cost_known: bool = True
     repairs: int = 0
-    failures: int = 0
+    """Retries so far, of responses and of candidates for the output alike."""
+    attempt: int = 0
+    """Candidates for the output that were sent back."""
 
     def said(self, *messages: Message) -> "Progress":
+        """The conversation with `messages` at its end."""
         return msgspec.structs.replace(self, messages=(*self.messages, *messages))
+
+    def spent(self, usage: Usage, cost_usd: float | None) -> "Progress":
+        """With the use of one more response; None for a cost that nobody told."""
+        return msgspec.structs.replace(
+            self,
+            usage=self.usage + usage,
+            cost_usd=self.cost_usd + (cost_usd or 0.0),
+            cost_known=self.cost_known and cost_usd is not None,
+        )
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,17 +8,10 @@ import os
 import stat
 from pathlib import Path
 
-import msgspec
+from tenter.config.problem import Unresolved
 
 TEXT_AHEAD = 256
 """Bytes of a program that are looked at: what Linux reads of a `#!` line."""
-
-
-class Unresolved(msgspec.Struct, frozen=True):
-    """Why a program cannot be started: `message` names it, `hint` says what to do."""
-
-    message: str
-    hint: str
 
 
 def resolve_program(program: str, *, folder: Path, search: str) -> str | Unresolved:

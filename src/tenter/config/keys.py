@@ -49,6 +49,8 @@ _HOOK_VARIABLE: Final = Text(
 )
 _NAME_PATTERN: Final = Text(what="a name, in which '*' stands for any text")
 
+_NO_METADATA: Final = FrozenDict[str, object](enabled=False)
+
 _PROCESS_ONLY: Final = ("cwd", "env", "pass_env", "grace_seconds", "max_output_bytes", "verdict", "mutate")
 
 HOOK: Final = Table(
@@ -60,9 +62,7 @@ HOOK: Final = Table(
         Needs(("command", "script"), ("on_error",), "say what a failure does: warn, block, suspend or fail"),
         Needs(_PROCESS_ONLY, ("command", "script"), "it says how a process is run"),
         Clash("verdict", "observe", True, "an observer gives no answer"),
-        Needs(
-            ("mutate",), ("verdict",), "metadata stand in the verdict", unless=FrozenDict(enabled=False)
-        ),
+        Needs(("mutate",), ("verdict",), "metadata stand in the verdict", unless=_NO_METADATA),
     ),
     keys={
         "name": Slug(),

@@ -12,8 +12,8 @@ from typing import NoReturn
 import msgspec
 
 from tenter.catalogue import CATALOGUE
-from tenter.config.commands import Unresolved, resolve_program
-from tenter.config.problem import KeyPath, Position, Problem, nearest
+from tenter.config.commands import resolve_program
+from tenter.config.problem import KeyPath, Position, Problem, Unresolved, nearest
 from tenter.config.spec import HookSpec, Spec
 from tenter.controls import GATES
 from tenter.kernel import Band, Declaration, Event, FrozenDict, Point, RegistrationError, attach

@@ -45,6 +45,13 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         return printable(f"{place}: {self.message}; {self.hint}" if self.hint else f"{place}: {self.message}")
 
 
+class Unresolved(msgspec.Struct, frozen=True):
+    """Why something that a file names cannot be used: the message and the hint of a problem that has no place yet."""
+
+    message: str
+    hint: str = ""
+
+
 class ConfigError(TenterError):
     """The configuration cannot be used. `problems` holds everything that is wrong with it, in the order of the file."""
 

@@ -26,7 +26,6 @@ from tenter.harness.context import ToolContext
 from tenter.harness.local import LocalEngine, Run, Watcher
 from tenter.harness.result import RunResult
 from tenter.harness.setup import Setup, set_up
-from tenter.harness.workspace import Workspace
 from tenter.journal import JournalError, Store
 from tenter.kernel import Clock, FrozenDict, Random, Runtime, TenterError, Trace, freeze
 
@@ -65,6 +64,10 @@ class Harness:
     def runtime(self) -> Runtime:
         """The hooks as they run."""
         return self._setup.runtime
+
+    def mask(self, text: str) -> str:
+        """`text` as people and logs may see it: without secrets, and without what looks like one (D§3.4)."""
+        return self._setup.redactor.mask_fuzzy(text)
 
     async def run(
         self,
@@ -151,7 +154,7 @@ class Harness:
     ) -> Run:
         setup = self._setup
         context = ToolContext(
-            workspace=Workspace(setup.workspace), clock=setup.clock, environment=setup.tool_environment
+            workspace=setup.workspace, clock=setup.clock, environment=setup.tool_environment
         )
         return Run(
             envelope=envelope,

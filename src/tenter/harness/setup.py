@@ -14,6 +14,7 @@ from tenter.harness.shell import inherited_environment
 from tenter.harness.sink import JournalSink
 from tenter.harness.tool import Tool, tool
 from tenter.harness.tools import BUILTIN_TOOLS, builtin_tool
+from tenter.harness.workspace import Workspace
 from tenter.journal import SqliteStore, Store, Stream
 from tenter.kernel import (
     SYSTEM_CLOCK,
@@ -38,7 +39,7 @@ class Setup:
     spec: Spec
     digest: str
     """Of the configuration as it was read (D§11)."""
-    workspace: Path
+    workspace: Workspace
     runtime: Runtime
     redactor: Redactor
     store: Store
@@ -78,15 +79,13 @@ def set_up(
     """Builds everything that the file describes; `hooks` are the caller's. Raises ConfigError and RegistrationError."""
     spec, user = load(path, builtin_tools=BUILTIN_TOOLS), load_user()
     folder = path.resolve().parent
-    work = folder if workspace is None else Path(workspace).resolve()
-    if not work.is_dir():
-        raise TenterError(f"the workspace {str(work)!r} is no folder; name one that exists")
+    work = Workspace.at(folder if workspace is None else workspace)
     clock, random = clock or SYSTEM_CLOCK, random or SYSTEM_RANDOM
     redactor = redactor_for(spec, user, os.environ)
     journal = store if store is not None else SqliteStore(folder / JOURNAL, clock.now)
     sink = JournalSink(journal, Stream("process", f"{random.getrandbits(64):016x}"))
     surroundings = Surroundings(
-        workspace=str(work),
+        workspace=str(work.root),
         project_dir=str(folder),
         environment=dict(os.environ),
         sink=sink,

@@ -104,6 +104,10 @@ if TYPE_CHECKING:
     from tenter.kernel.redaction import (
         Redactor as Redactor,
     )
+    from tenter.kernel.regex import (
+        Regex as Regex,
+        RegexError as RegexError,
+    )
     from tenter.kernel.registration import (
         attach as attach,
         compile_chains as compile_chains,
@@ -177,6 +181,8 @@ __all__ = [
     "Random",
     "Record",
     "Redactor",
+    "Regex",
+    "RegexError",
     "RegistrationError",
     "Requirement",
     "Result",
@@ -307,6 +313,10 @@ __getattr__ = opener(
             "Shape",
         ),
         "redaction": ("Redactor",),
+        "regex": (
+            "Regex",
+            "RegexError",
+        ),
         "registration": (
             "attach",
             "compile_chains",

@@ -1,7 +1,6 @@
-"""Where a dispatch stands: which hooks run, inside which other dispatch, and what was answered so far."""
+"""Where a dispatch stands: which hook runs, inside which other dispatch, and what was answered so far."""
 
 import asyncio
-from collections.abc import Iterator
 from contextvars import ContextVar
 
 from tenter.kernel.chain import Chain, Link
@@ -18,29 +17,30 @@ Told = list[tuple[Link, Event]]
 
 
 class Frame:
-    """One dispatch while it runs. Executors read the current one (`FRAME`) for what they tell the outside.
+    """One dispatch while it runs. Executors read the current one (`current_frame`) for what they tell the outside.
 
-    Made without `__init__`, and what only some dispatches need has its default on the class: making one is on the path
-    of every point. What every dispatch needs has no default there, because Python finds it faster so.
+    It is made without `__init__`: what every dispatch sets has no default, what few do has its default on the class.
+    Both are quicker to reach so, and making one is on the path of every point.
     """
 
     chain: Chain
     op: str
     """The id of the call that the event belongs to."""
     parent: "Frame | None"
-    links: tuple[Link, ...]
-    rest: Iterator[Link] | None
-    """The iterator over `links`, by which the shared timer sees where it stands; None while no hook runs."""
-    task: "asyncio.Task[object]"
-    """The task that the shared timer cancels; set while it watches."""
     asked: int
-    """How often that task had been asked to cancel when this dispatch began."""
+    """How often the task had been asked to cancel when this dispatch began."""
+    link: Link | None
+    """The hook that runs now, as the shared timer sees it."""
     fold: Fold | None
-    watched: bool = False
+    turn: int = 0
+    """Counts the passes over links, so that a hook that runs once more is not taken for one that is still there."""
+    seen: tuple[Link | None, int, float] = (None, 0, 0.0)
+    """What the shared timer saw when it last looked: the hook, the turn, and since when."""
     expired: bool = False
     """Whether the shared timer saw the running hook's deadline pass."""
     recheck: bool = False
     """Whether guards judge once more what was rewritten."""
+    observing: bool = False
     ended: Outcome | None = None
     """How the chain ended that is being observed."""
     guards: tuple[Link, ...] = ()
@@ -57,11 +57,32 @@ class Frame:
         return 1 if self.parent is None else self.parent.depth + 1
 
 
-FRAME: ContextVar[Frame | None] = ContextVar("tenter_frame", default=None)
-"""The dispatch whose hook is running here, or None."""
+class Stack:
+    """The dispatches of one task that stand inside one another.
+
+    One for each task, because setting a context variable for each dispatch costs as much as a hook. A task that a hook
+    starts begins its stack on the dispatch in which that hook then is.
+    """
+
+    __slots__ = ("origin", "task", "top")
+
+    def __init__(self, task: "asyncio.Task[object] | None", origin: Frame | None) -> None:
+        self.task = task
+        self.origin = origin
+        self.top = origin
 
 
-def ended() -> Outcome | None:
-    """How the chain that is being observed ended."""
-    frame = FRAME.get()
-    return None if frame is None else frame.ended
+STACK: ContextVar[Stack | None] = ContextVar("tenter_stack", default=None)
+
+
+def begin_stack(task: "asyncio.Task[object] | None", origin: Frame | None) -> Stack:
+    """Gives the context that runs here a stack of its own."""
+    stack = Stack(task, origin)
+    STACK.set(stack)
+    return stack
+
+
+def current_frame() -> Frame | None:
+    """The dispatch whose hook is running here, or None."""
+    stack = STACK.get()
+    return None if stack is None else stack.top

@@ -5,63 +5,75 @@ counts as late. Whoever needs more names a deadline, which is hard.
 """
 
 import asyncio
-from asyncio import current_task
-from collections.abc import Callable
-from operator import length_hint
-from threading import get_ident
+from threading import get_ident, local
 
-from tenter.kernel.frame import Frame
+from tenter.kernel.frame import Frame, Stack
 
 LONGEST_LOOK = 0.1
 """Seconds between two looks at most: a soft deadline is kept within twice that."""
 
 
 class Watch:
-    """Watches over the hooks that run in one event loop, all with a deadline of `timeout` seconds.
+    """Watches over the hooks that run in one event loop.
 
-    A hook marks nothing when it begins; the timer looks often enough to see by itself how long one has been there.
+    A hook only marks that it is there; the timer looks often enough to see by itself for how long.
     """
 
-    __slots__ = ("_active", "_every", "_loop", "_seen", "_thread", "_timeout", "_timer", "leave")
+    __slots__ = ("_every", "_stacks", "_timer", "loop", "thread")
 
-    def __init__(self, timeout: float) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._thread = get_ident()
-        self._timeout = timeout
-        self._every = min(timeout / 10, LONGEST_LOOK)
-        self._active: set[Frame] = set()
-        self._seen: dict[Frame, tuple[object, int, float]] = {}
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.thread = get_ident()
+        self._every = LONGEST_LOOK
+        self._stacks: set[Stack] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self.leave: Callable[[Frame], None] = self._active.discard
-        """Ends the watching of a frame."""
 
-    def enter(self, frame: Frame) -> bool:
-        """Starts to watch; False where another loop runs here. (Asking asyncio for the loop costs a system call.)"""
-        if get_ident() != self._thread or (task := current_task(self._loop)) is None:
-            return False
-        frame.task = task
-        frame.asked = task.cancelling()
-        frame.rest = None
-        self._active.add(frame)
+    def look_often(self, timeout: float) -> None:
+        """Looks often enough for deadlines of `timeout` seconds."""
+        self._every = min(timeout / 10, self._every)
+
+    def add(self, stack: Stack) -> None:
+        """Watches over the dispatches of `stack` until its task ends."""
+        if stack.task is not None:
+            self._stacks.add(stack)
+            stack.task.add_done_callback(lambda _: self._drop(stack))
+
+    def start(self) -> None:
+        """Starts to look, where nobody does."""
         if self._timer is None:
-            self._timer = self._loop.call_later(self._every, self._look)
-        return True
+            self._timer = self.loop.call_later(self._every, self._look)
+
+    def _drop(self, stack: Stack) -> None:
+        self._stacks.discard(stack)
+        stack.task = None
 
     def _look(self) -> None:
-        now = self._loop.time()
-        seen: dict[Frame, tuple[object, int, float]] = {}
-        for frame in self._active:
-            if (rest := frame.rest) is None or frame.expired:
-                continue
-            left = length_hint(rest)
-            if not frame.links[-1 - left].soft:
-                continue
-            before, at, since = self._seen.get(frame, (None, 0, now))
-            if before is not rest or at != left:
-                since = now
-            elif now - since >= self._timeout - self._every:
-                frame.expired = True
-                frame.task.cancel()
-            seen[frame] = (rest, left, since)
-        self._seen = seen
-        self._timer = self._loop.call_later(self._every, self._look) if self._active else None
+        now, busy = self.loop.time(), False
+        for stack in self._stacks:
+            frame = stack.top
+            while frame is not None and frame is not stack.origin:
+                busy = True
+                self._judge(frame, stack, now)
+                frame = frame.parent
+        self._timer = self.loop.call_later(self._every, self._look) if busy else None
+
+    def _judge(self, frame: Frame, stack: Stack, now: float) -> None:
+        link, (seen, turn, since) = frame.link, frame.seen
+        if link is None or not link.soft or frame.expired:
+            return
+        if seen is not link or turn != frame.turn:
+            frame.seen = (link, frame.turn, now)
+        elif now - since >= link.timeout - self._every and stack.task is not None:
+            frame.expired = True
+            stack.task.cancel()
+
+
+_HERE = local()
+
+
+def watch_of(loop: asyncio.AbstractEventLoop) -> Watch:
+    """The watch of the loop that runs in this thread."""
+    watch: Watch | None = getattr(_HERE, "watch", None)
+    if watch is None or watch.loop is not loop:
+        watch = _HERE.watch = Watch(loop)
+    return watch
