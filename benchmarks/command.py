@@ -31,6 +31,8 @@ ENV = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os
 TEXT_BYTES = 1250
 """Of the call's argument, so that the payload has 2 KB."""
 PAYLOAD = b"x" * 2048
+ENVELOPE = Envelope(run_id="run", task=TaskRef(id="t", name="benchmark"), correlation_id="c")
+"""The same for every event of a run."""
 RESIDENT_BYTES = 1 << 30
 PAGE = 4096
 
@@ -92,7 +94,7 @@ async def _runtime() -> AsyncGenerator[Runtime]:
 
 def _event(number: int) -> ToolCallEvent:
     return ToolCallEvent(
-        envelope=Envelope(run_id="run", task=TaskRef(id="t", name="benchmark"), correlation_id="c"),
+        envelope=ENVELOPE,
         op=Op(id=f"op-{number}", path=f"{number}.tool.invoked.0"),
         call=ToolCall(id=f"call-{number}", name="shell", arguments=FrozenDict({"command": "x" * TEXT_BYTES})),
     )

@@ -49,6 +49,18 @@ def test_functions_stay_small(path: Path) -> None:
             assert length <= CEILING_FUNCTION, f"{node.name} has {length} lines"
 
 
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_another_layer_is_entered_through_its_door(path: Path) -> None:
+    own = path.parent.name
+    for node in ast.walk(ast.parse(path.read_text())):
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [name.name for name in node.names] if isinstance(node, ast.Import) else []
+        for module in modules:
+            parts = module.split(".")
+            inside = parts[0] == "tenter" and len(parts) > 2 and parts[1] != own
+            assert not inside, f"{module} is behind the door of {parts[1]}"
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_door_is_sorted_and_gives_what_it_names(layer: str) -> None:
     door = importlib.import_module(f"tenter.{layer}")

@@ -6,12 +6,11 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.outside import one_of_three, steady_loop
 
 from tenter.catalogue import ToolResult
@@ -149,6 +148,12 @@ async def test_a_value_that_is_no_json_is_an_error_result(tmp_path: Path) -> Non
         return asyncio.sleep(0)
 
     assert "failed: TypeError" in (await call_tool(strange, {}, context(tmp_path))).output
+
+    @tool
+    def no_text() -> ToolResult:
+        return ToolResult(output=cast("str", 3))
+
+    assert "the output of its result is no text" in (await call_tool(no_text, {}, context(tmp_path))).output
     result = await call_tool(forgot_async, {}, context(tmp_path))
     assert "returned a coroutine; declare it 'async def'" in result.output
     assert result.is_error

@@ -1,7 +1,6 @@
 """How errors name a culprit."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.harness.errors import LONGEST_SHOWN, shown
 

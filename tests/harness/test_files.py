@@ -4,8 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.harness.context import ToolContext
 from tenter.harness.errors import ToolError

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tenter.harness.errors import ToolError
 from tenter.harness.workspace import Workspace
@@ -52,13 +51,24 @@ def project(tmp_path: Path) -> Workspace:
 
 @pytest.mark.parametrize(
     "path",
-    ["src/a.py", "./src//a.py", "src/../src/a.py", "src/./a.py", "link/a.py", "link/../src/a.py", "straight", "chain"],
+    [
+        "src/a.py",
+        "./src//a.py",
+        "src/../src/a.py",
+        "src/./a.py",
+        "link/a.py",
+        "link/../src/a.py",
+        "straight",
+        "chain",
+        "src/abs",
+    ],
 )
 def test_a_path_that_stays_inside_leads_to_the_file_links_included(tmp_path: Path, path: str) -> None:
     workspace = project(tmp_path)
     (workspace.root / "link").symlink_to("src")
     (workspace.root / "straight").symlink_to(workspace.root / "src" / "a.py")
     (workspace.root / "src" / "up").symlink_to("../straight")
+    (workspace.root / "src" / "abs").symlink_to(workspace.root / "src" / "a.py")
     (workspace.root / "chain").symlink_to("./link/../src/up")
     assert read(workspace, path) == b"inside"
     assert read(workspace, str(workspace.root / path)) == b"inside"

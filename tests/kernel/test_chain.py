@@ -1,8 +1,7 @@
 from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.kernel import (
     BANDS,

@@ -2,8 +2,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.kernel import (
     BANDS,

@@ -5,8 +5,7 @@ from time import perf_counter
 from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.kernel import BeforeEvent, HookFailure, RegistrationError
 from tenter.kernel.match import LONGEST_PATTERN, Matcher, compile_match

@@ -133,7 +133,7 @@ def test_whatever_can_be_called_with_an_event_can_be_attached(call: Call) -> Non
 
 @pytest.mark.promise(2)
 @pytest.mark.parametrize(
-    "call", [nothing, two, bound_keyword, keywords, only_keyword, functools.partial(only_positional, 1), three]
+    "call", [nothing, two, bound_keyword, keywords, only_keyword, functools.partial(only_positional, Asked()), three]
 )
 def test_a_signature_that_does_not_take_one_event_is_refused_as_it_was_written(call: Call) -> None:
     said = refusal(call)
@@ -241,7 +241,7 @@ def test_an_annotation_that_only_a_type_checker_can_see_hides_no_other() -> None
 
 @pytest.mark.promise(2)
 def test_an_outcome_that_a_hook_says_it_answers_and_the_point_cannot_take_is_refused() -> None:
-    def asks(event: Event) -> Suspend: ...  # pyright: ignore[reportReturnType]  # only the signature counts
+    def asks(event: Event) -> Suspend: ...
     async def retries(event: Event) -> "Block | Retry | None": ...
     def rewrites(event: Event) -> Answered | None: ...
 

@@ -1,7 +1,6 @@
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.kernel import FrozenDict, Trace, TraceEvent
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from tenter.agent.engine import Engine
-from tenter.agent.plan import Ended, Plan, Progress, Standing, Waiting, status_of
+from tenter.agent.plan import Ended, Plan, Progress, Standing, Waiting, reason_of, specified, status_of, tightened
 from tenter.agent.refusal import blocked, error_of, run_ends, stand_in
 from tenter.catalogue import (
     ACTIVITY_FAILED,
@@ -23,7 +23,6 @@ from tenter.catalogue import (
     ActivityFailedEvent,
     ErrorInfo,
     InputEvent,
-    Limits,
     Message,
     ModelRequest,
     ModelRequestEvent,
@@ -39,9 +38,7 @@ from tenter.catalogue import (
     ToolCall,
     ToolCallEvent,
     ToolCallsEvent,
-    ToolInfo,
     ToolResult,
-    ToolSpec,
     Usage,
 )
 from tenter.kernel import Blocked, Done, Escalated, Event, Failed, FrozenDict, Operation, Retry, Suspended, Unknown
@@ -82,7 +79,7 @@ class AgentLoop:
         self._ended: Ended | None = None
 
     async def run(self) -> Standing:
-        """Runs to a terminal state or a suspension, and settles there. Raises cancellation, and what the engine does."""
+        """Runs to a terminal state or a suspension, and settles there. Raises cancellation and what the engine does."""
         try:
             await self._start()
             standing = await self._converse()
@@ -101,7 +98,7 @@ class AgentLoop:
         if isinstance(standing, Waiting):
             await self.engine.suspend(standing)
         if self.status != status_of(standing):
-            await self._change(status_of(standing), _reason(standing))
+            await self._change(status_of(standing), reason_of(standing))
         if isinstance(standing, Ended):
             await self.engine.close(self._end(standing))
         return standing
@@ -261,7 +258,7 @@ class AgentLoop:
         return Ended(status="failed", progress=self.progress, error=error)
 
     async def _classify(self, error: ErrorInfo, operation: str | None) -> ErrorInfo:
-        """Fires `activity.failed`, once for a failure and never for one of its own; the error as hooks classified it."""
+        """Fires `activity.failed`, once a failure and never for its own; the error as hooks classified it."""
         event = ActivityFailedEvent(
             envelope=self.plan.envelope,
             op=BLANK,
@@ -278,7 +275,7 @@ class AgentLoop:
                 return classified.event.error
             case Suspended() | Escalated() | Blocked(stop=True):
                 raise await self._stopped(classified, ACTIVITY_FAILED.name, path, event)
-            case _:
+            case Blocked() | Failed() | Retry() | Unknown():
                 return error
 
     def _repair(self, retry: Retry) -> None:
@@ -310,29 +307,6 @@ class AgentLoop:
         self.progress = self.progress.said(*messages)
 
 
-def specified(tool: ToolInfo) -> ToolSpec:
-    """The tool as a model is shown it."""
-    return ToolSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
-
-
-def tightened(own: Limits, asked: Limits) -> Limits:
-    """The limits of a run after its start: a hook may tighten them, and a looser value changes nothing."""
-    deadlines = [limit for limit in (own.deadline, asked.deadline) if limit is not None]
-    max_steps = min(own.max_steps, asked.max_steps)
-    return msgspec.structs.replace(own, deadline=min(deadlines, default=None), max_steps=max_steps)
-
-
 def tool_message(call: ToolCall, result: ToolResult) -> Message:
     """The result of a call as the conversation has it."""
     return Message(role="tool", content=result.output, tool_call_id=call.id, name=call.name, is_error=result.is_error)
-
-
-def _reason(standing: Standing) -> str:
-    """Why the status changes, in one word."""
-    match standing:
-        case Waiting(suspended=suspended):
-            return suspended.requirements[0].code if suspended.requirements else ""
-        case Ended(error=None):
-            return ""
-        case Ended(error=error):
-            return str(error.details.get("code", error.code))

@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from tenter.catalogue import Envelope, ErrorInfo, Limits, Message, Status, ToolInfo, Usage
+from tenter.catalogue import Envelope, ErrorInfo, Limits, Message, Status, ToolInfo, ToolSpec, Usage
 from tenter.kernel import Suspended
 
 
@@ -74,3 +74,22 @@ Standing: TypeAlias = Ended | Waiting
 def status_of(standing: Standing) -> Status:
     """The run's status as `RunResult` and the trace name it."""
     return standing.status if isinstance(standing, Ended) else "awaiting_approval"
+
+
+def reason_of(standing: Standing) -> str:
+    """Why a run stands so, in one word; none for one that completed."""
+    if isinstance(standing, Waiting):
+        return standing.suspended.requirements[0].code
+    return "" if standing.error is None else str(standing.error.details.get("code", standing.error.code))
+
+
+def specified(tool: ToolInfo) -> ToolSpec:
+    """The tool as a model is shown it."""
+    return ToolSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
+
+
+def tightened(own: Limits, asked: Limits) -> Limits:
+    """The limits of a run after its start: a hook may tighten them, and a looser value changes nothing."""
+    deadlines = [limit for limit in (own.deadline, asked.deadline) if limit is not None]
+    max_steps = min(own.max_steps, asked.max_steps)
+    return msgspec.structs.replace(own, deadline=min(deadlines, default=None), max_steps=max_steps)

@@ -7,16 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tenter.catalogue import CATALOGUE
-from tenter.config.outline import (
-    HookFile,
-    PlannedHook,
-    PlannedPlugin,
-    deadline,
-    hook_files,
-    outline,
-    refusal,
-    source_at,
-)
+from tenter.config.declared import deadline, source_at, timed
+from tenter.config.outline import PlannedHook, PlannedPlugin, hook_files, outline, refusal
 from tenter.config.problem import ConfigError, KeyPath, Position, Problem
 from tenter.config.spec import Spec
 from tenter.kernel import Declaration, FrozenDict, RegistrationError
@@ -26,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def build_hooks(spec: Spec, surroundings: "Surroundings", *, user: Spec | None = None) -> list[Declaration]:
-    """The hooks of the user's file, then the project's plugins, then its events top to bottom (D§5), ready to be called.
+    """The hooks of the user's file, of the project's plugins and of its events (D§5), in this order, ready to be called.
 
     Imports Python targets; starts nothing. The runtime's deadline must be the project's default. Raises ConfigError
     with every problem.
@@ -57,16 +49,12 @@ def _bound(planned: PlannedHook | PlannedPlugin, surroundings: "Surroundings") -
     at_file = replace(surroundings, project_dir=str(file.folder))
     if isinstance(planned, PlannedPlugin):
         found = plugin_hooks(planned.target, at_file, catalogue=CATALOGUE, band=file.band)
-        return tuple(_timed(one, file) for one in found)
+        return tuple(timed(one, file) for one in found)
     kind = KINDS[planned.spec.kind]
     if planned.spec.kind == "python":
         function = kind.declare(_function(planned), at_file)
-        return (replace(_timed(function, file), source=source_at(planned.spec.where)),)
+        return (replace(timed(function, file), source=source_at(planned.spec.where)),)
     return (kind.declare(_command(planned), surroundings),)
-
-
-def _timed(declared: Declaration, file: HookFile) -> Declaration:
-    return declared if declared.timeout is not None else replace(declared, timeout=file.timeout)
 
 
 def _command(planned: PlannedHook) -> "CommandHook":

@@ -69,7 +69,9 @@ def _absent(named: str, path: Path, error: OSError) -> Unresolved:
         while not os.path.lexists(missing.parent):
             missing = missing.parent
         if missing.is_symlink():
-            return Unresolved(f"{named} is a link to {str(missing.readlink())!r}, which does not exist", "mend the link")
+            return Unresolved(
+                f"{named} is a link to {str(missing.readlink())!r}, which does not exist", "mend the link"
+            )
         what = "folder" if missing != path else "file"
         return Unresolved(f"{named} does not exist: there is no {what} {str(missing)!r}", "a path starts at this file")
     return Unresolved(f"{named} cannot be looked at: {error.strerror}", "")

@@ -4,29 +4,17 @@
 the real one; everything else is what will be in force.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
-
-import msgspec
 
 from tenter.catalogue import CATALOGUE
 from tenter.config.commands import resolve_program
+from tenter.config.declared import Declared, HookFile, declared_command, declared_function, declared_plugin
 from tenter.config.problem import KeyPath, Position, Problem, Unresolved, nearest
 from tenter.config.spec import HookSpec, Spec
 from tenter.controls import GATES
-from tenter.kernel import Band, Declaration, Event, FrozenDict, Point, RegistrationError, attach
-
-
-class HookFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file whose hooks count, and the band in which they stand. Relative paths in it start at `folder`."""
-
-    spec: Spec
-    band: Band
-    folder: Path
-    timeout: float | None
-    """The deadline in seconds of its hooks that name none, where that is not the runtime's."""
+from tenter.kernel import Band, Declaration, FrozenDict, Point, RegistrationError, attach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +27,8 @@ class PlannedHook:
     argv: tuple[str, ...] | None
     """Its program, resolved, and the arguments."""
     declared: Declaration
+    certain: bool
+    """Whether the hook itself may say nothing else: a function may, where its text does not show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +40,8 @@ class PlannedPlugin:
     where: Position
     path: KeyPath
     declared: tuple[Declaration, ...]
+    certain: bool
+    """Whether that is all; not so where its text does not show what it declares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +93,15 @@ class _Outliner:
         }
 
     def read(self, file: HookFile) -> Iterator[PlannedHook | PlannedPlugin]:
+        """What of the hooks of `file` can be planned, in registration order; the rest is among the problems."""
         hooks = file.spec.hooks
         for index, target in enumerate(hooks.plugins):
-            yield self._plugin(file, target, ("hooks", "plugins", index))
+            if (plugin := self._plugin(file, target, ("hooks", "plugins", index))) is not None:
+                yield plugin
         for name, specs in hooks.events.items():
             point = self._point(file, name)
-            if point is not None:
-                yield from (self._hook(file, spec, point) for spec in specs)
+            hooks_here = () if point is None else (self._hook(file, spec, point) for spec in specs)
+            yield from (one for one in hooks_here if one is not None)
 
     def _point(self, file: HookFile, name: str) -> Point | None:
         if name in CATALOGUE:
@@ -118,24 +112,42 @@ class _Outliner:
         self._report(file.spec.where(*path), path, f"there is no point {name[:100]!r}", hint)
         return None
 
-    def _plugin(self, file: HookFile, target: str, path: KeyPath) -> PlannedPlugin:
-        return PlannedPlugin(file=file, target=target, where=file.spec.where(*path), path=path, declared=())
+    def _plugin(self, file: HookFile, target: str, path: KeyPath) -> PlannedPlugin | None:
+        where = file.spec.where(*path)
+        found = declared_plugin(target, file)
+        if isinstance(found, Unresolved):
+            self._report(where, path, f"the plugin {target!r}: {found.message}", found.hint)
+            return None
+        for one in found.hooks:
+            if (said := refusal(one)) is not None:
+                self._report(where, path, said, "")
+            self._claim(one, where, path)
+        return PlannedPlugin(
+            file=file, target=target, where=where, path=path, declared=found.hooks, certain=found.certain
+        )
 
-    def _hook(self, file: HookFile, spec: HookSpec, point: Point) -> PlannedHook:
-        declared = declare(spec, file, point)
-        self._check(declared, file, spec, point)
+    def _hook(self, file: HookFile, spec: HookSpec, point: Point) -> PlannedHook | None:
+        if spec.python is None:
+            found: Declared | Unresolved = Declared((declared_command(spec, file, point),), certain=True)
+        else:
+            found = declared_function(spec, spec.python, file, point)
+        if isinstance(found, Unresolved):
+            path = (*spec.path, "python")
+            self._report(file.spec.where(*path), path, f"the target {spec.python!r}: {found.message}", found.hint)
+            return None
+        (declared,) = found.hooks
+        self._check(declared, file, spec)
         self._claim(declared, spec.where, spec.path)
-        return PlannedHook(file=file, spec=spec, point=point, argv=self._argv(file, spec), declared=declared)
+        argv = self._argv(file, spec)
+        return PlannedHook(file=file, spec=spec, point=point, argv=argv, declared=declared, certain=found.certain)
 
-    def _check(self, declared: Declaration, file: HookFile, spec: HookSpec, point: Point) -> None:
+    def _check(self, declared: Declaration, file: HookFile, spec: HookSpec) -> None:
         """Holds each setting against the point by itself, so that all that is wrong is told, each at its own place."""
         bare = replace(declared, on_error=None, match=FrozenDict(), source="")
         trials: list[tuple[KeyPath, Declaration]] = [((), bare)]
         if declared.on_error is not None:
             trials.append((("on_error",), replace(bare, on_error=declared.on_error)))
-        trials += [
-            (("match", word), replace(bare, match={word: pattern})) for word, pattern in declared.match.items()
-        ]
+        trials += [(("match", word), replace(bare, match={word: pattern})) for word, pattern in declared.match.items()]
         for key, trial in trials:
             if (said := refusal(trial)) is not None:
                 path = (*spec.path, *key)
@@ -170,44 +182,3 @@ def refusal(declared: Declaration) -> str | None:
     except RegistrationError as error:
         return str(error)
     return None
-
-
-def declare(spec: HookSpec, file: HookFile, point: Point) -> Declaration:
-    """The declaration of a hook of `hooks.events`, with a call that stands for the real one."""
-    outside = spec.kind != "python"
-    return Declaration(
-        name=spec.name,
-        point=point.name,
-        call=_unbound_command if outside else _unbound,
-        kind="command" if outside else "function",
-        band=file.band,
-        priority=500 if spec.priority is None else spec.priority,
-        on_error=spec.on_error,
-        timeout=deadline(spec, file) if outside else spec.timeout_seconds or file.timeout,
-        match=_EVERY if spec.match is None else spec.match,
-        observe=bool(spec.observe),
-        mode=spec.mode or "active",
-        self_timed=outside,
-        source=source_at(spec.where),
-    )
-
-
-def deadline(spec: HookSpec, file: HookFile) -> float:
-    """The deadline of a hook outside the process, in seconds; always hard."""
-    return spec.timeout_seconds or file.spec.hooks.defaults.timeout_seconds
-
-
-def source_at(where: Position) -> str:
-    """The source of a hook that is declared there: `file:line`."""
-    return f"{where.file}:{where.line}"
-
-
-_EVERY: Mapping[str, object] = FrozenDict()
-
-
-def _unbound(event: Event) -> NoReturn:
-    raise RuntimeError(f"a hook that is only outlined was called with {type(event).__name__}")
-
-
-async def _unbound_command(event: Event) -> NoReturn:
-    _unbound(event)

@@ -129,8 +129,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """A mapping with these keys and no others. Of `one_of`, exactly one stands.
 
     With `positioned`, the value that is read has its `Position` under the key `where` and its `KeyPath` under `path`.
-    `not_for` are names for which the file would use another table: where a required key is missing and the table's own name is near to one of them,
-    that is said.
+    `not_for` are names for which the file would use another table: where a required key is missing and the table's own
+    name is near to one of them, that is said.
     """
 
     keys: "Mapping[str, Schema]"

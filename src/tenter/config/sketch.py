@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
-from tenter.config.targets import Definition, Module, Target
+from tenter.config.targets import Definition, Module, Target, bound_name
 from tenter.kernel import Hook, hook
 
 _PLACES: Final = ("tenter", "tenter.kernel", "tenter.kernel.declaration")
@@ -86,11 +86,11 @@ class _Sketch:
             return f"{owner}.{node.attr}" if owner else ""
         imported = self._module.only(node.id) if isinstance(node, ast.Name) else None
         for alias in imported.names if isinstance(imported, ast.Import | ast.ImportFrom) else ():
-            if (alias.asname or alias.name.partition(".")[0]) != cast(ast.Name, node).id:
+            if bound_name(alias) != cast(ast.Name, node).id:
                 continue
             if isinstance(imported, ast.ImportFrom):
                 return "" if imported.level else f"{imported.module}.{alias.name}"
-            return alias.name if alias.asname else alias.name.partition(".")[0]
+            return alias.name if alias.asname else bound_name(alias)
         return ""
 
 
@@ -186,8 +186,7 @@ def _bare(args: Sequence[ast.arg]) -> list[ast.arg]:
 def _yields(node: ast.AST) -> bool:
     """Whether a function is a generator: yields, in itself and not in a function inside."""
     return any(
-        isinstance(one, ast.Yield | ast.YieldFrom)
-        or (not isinstance(one, Definition | ast.Lambda) and _yields(one))
+        isinstance(one, ast.Yield | ast.YieldFrom) or (not isinstance(one, Definition | ast.Lambda) and _yields(one))
         for one in ast.iter_child_nodes(node)
     )
 

@@ -6,6 +6,7 @@ the text (a star import, a module's `__getattr__`, an extension module) is taken
 """
 
 import ast
+import importlib
 import importlib.machinery
 import stat
 import sys
@@ -22,7 +23,7 @@ LARGEST_MODULE: Final = 4 << 20
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
-_DYNAMIC: Final = frozenset({"globals", "locals", "vars", "exec", "eval", "setattr"})
+_DYNAMIC: Final = frozenset({"globals", "vars", "exec", "eval", "setattr"})
 """Functions by which a module may define what its text does not show."""
 
 
@@ -55,6 +56,7 @@ class Target:
 
 def find_target(target: str, folder: Path) -> Target | Unresolved:
     """What `target` names, seen from `folder`. Imports nothing and runs nothing."""
+    importlib.invalidate_caches()  # a file that was written a moment ago is to be seen
     place, _, attribute = target.rpartition(":")
     file = folder / place if place.endswith(".py") else _module_file(place, folder)
     if file is None:
@@ -71,7 +73,10 @@ def _module_file(name: str, folder: Path) -> Path | Unresolved | None:
     """Where the text of a module is; None where it has none."""
     place = folder.joinpath(*name.split("."))
     beside = next(filter(_is_file, (place.with_name(f"{place.name}.py"), place / "__init__.py")), None)
-    found = _spec(name)
+    try:
+        found = _spec(name)
+    except (LookupError, ImportError, AttributeError, ValueError):  # a namespace in one that is not imported
+        return beside
     origin = None if found is None else found.origin
     if found is None:
         return beside or _no_module(name, folder)
@@ -129,7 +134,8 @@ def _parse(file: Path) -> Module | Unresolved | None:
 
 def _module(file: Path, tree: ast.Module) -> Module:
     bindings: dict[str, list[ast.AST]] = {}
-    for node in _of_module(tree):
+    outside = (one for one in ast.walk(tree) if isinstance(one, ast.Global))
+    for node in (*_of_module(tree), *outside):
         for name in _names(node):
             bindings.setdefault(name, []).append(node)
     dynamic = "*" in bindings or "__getattr__" in bindings or any(map(_may_define, ast.walk(tree)))
@@ -146,25 +152,30 @@ def _of_module(tree: ast.AST) -> Iterator[ast.AST]:
 
 def _names(node: ast.AST) -> Iterable[str]:
     """The names that this node binds."""
+    names: Iterable[str] = ()
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return (node.name,)
-        case ast.Import():
-            return [(alias.asname or alias.name.partition(".")[0]) for alias in node.names]
-        case ast.ImportFrom():
-            return [alias.asname or alias.name for alias in node.names]
+            names = (node.name,)
+        case ast.Import() | ast.ImportFrom():
+            names = [bound_name(alias) for alias in node.names]
+        case ast.Global():
+            names = node.names
         case ast.Name(ctx=ast.Store()):
-            return (node.id,)
+            names = (node.id,)
         case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-            return (name,)
+            names = (name,)
         case _:
-            return ()
+            pass
+    return names
+
+
+def bound_name(alias: ast.alias) -> str:
+    """The name that an import gives to what it imports."""
+    return alias.asname or alias.name.partition(".")[0]
 
 
 def _may_define(node: ast.AST) -> bool:
     match node:
-        case ast.Global():
-            return True
         case ast.Call(func=ast.Name(id=name)):
             return name in _DYNAMIC
         case ast.Attribute(attr="modules", value=ast.Name(id="sys")):

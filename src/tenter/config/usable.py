@@ -17,7 +17,7 @@ _SECTIONS: Mapping[str, type[msgspec.Struct]] = {"models": ModelSpec, "tasks": T
 
 
 def usable(value: object) -> Values:
-    """`value` without what is broken or incomplete: a value that `Spec` can be made of, but for the file's own facts."""
+    """`value` without what is broken or incomplete; a `Spec` can be made of it and the file's own facts."""
     whole = _mapping(value)
     values: dict[str, object] = {"version": 1}
     if (secrets := _whole(whole.get("secrets"))) is not None:

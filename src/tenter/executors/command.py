@@ -168,7 +168,7 @@ def _last_words(result: ProcessResult) -> str:
 
 def _answer(result: ProcessResult, hook: CommandHook, event: Event) -> Verdict | HookFailure:
     if not hook.verdict:
-        if has_decision(result.stdout.raw):
+        if result.stdout.raw and has_decision(result.stdout.raw):
             return _unasked(hook)
         return Verdict()
     try:
@@ -301,7 +301,7 @@ class CommandCall:
         shown = _redacted(result, redactor)
         said = interpret(shown, self._hook, event=event)
         metadata = said.metadata if isinstance(said, Verdict) else None
-        return _Finished(said, shown, redactor.redact(metadata, fuzzy=True))
+        return _Finished(said, shown, metadata and redactor.redact(metadata, fuzzy=True))
 
     def _crash(self, error: Exception) -> HookFailure:
         if isinstance(error, HookFailure):
@@ -310,13 +310,9 @@ class CommandCall:
         return HookFailure("crashed", f"the hook {self._hook.name!r} could not be run: {text}")
 
     async def _record(self, writing: Coroutine[object, object, None]) -> None:
-        """Hands a record to the sink, and goes on, cancelled or not, when it is written or refused."""
-        task = asyncio.create_task(writing)
+        """What the sink raises is the hook's failure."""
         try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait((task,))
-            raise
+            await writing
         except Exception as error:
             text = self._surroundings.redactor.mask_exception_text(error)
             reason = f"the hook {self._hook.name!r} could not be put on record: {text}"
@@ -404,6 +400,8 @@ def _redacted(result: ProcessResult, redactor: Redactor) -> ProcessResult:
             text=redactor.mask_cut(stderr.text, end=stderr.truncated),
             tail=redactor.mask_cut(stderr.tail, start=stderr.total_bytes > STDERR_TAIL, end=False),
         )
+    elif not stdout.total_bytes and not result.error:
+        return result
     error = redactor.mask_fuzzy(result.error) if result.error else ""
     return replace(result, stdout=stdout, stderr=stderr, error=error)
 

@@ -233,7 +233,7 @@ def _attribute(module: ModuleType, path: str) -> object:
             found = getattr(owner, name)
         except AttributeError:
             near = _nearest(name, (each for each in dir(owner) if not each.startswith("_")))
-            where = f"{getattr(module, '__file__', None) or module.__name__!r}"
+            where = getattr(module, "__file__", None) or module.__name__
             raise RegistrationError(f"there is no {name!r} in {where!r}{near}") from None
     return found
 

@@ -9,7 +9,7 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -147,6 +147,8 @@ def _invoke(tool: Tool, arguments: Mapping[str, object], context: ToolContext) -
 
 def _result(tool: Tool, value: object) -> ToolResult:
     if isinstance(value, ToolResult):
+        if not isinstance(cast("object", value.output), str):
+            raise ToolError(f"the tool {tool.name!r} is broken: the output of its result is no text")
         return value
     if value is None or isinstance(value, str):
         return ToolResult(output=value or "")
@@ -158,10 +160,9 @@ def _result(tool: Tool, value: object) -> ToolResult:
 
 def _told(tool: Tool, error: BaseException) -> str:
     """What the model hears of an exception: its type and message, or what a ToolError says."""
-    message: Callable[[], str] = error.__str__
     try:
-        text = message()
-    except BaseException:
+        text = str(error)
+    except BaseException:  # it is the tool's own code that runs here
         text = "(its message cannot be read)"
     if isinstance(error, ToolError):
         return text

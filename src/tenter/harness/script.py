@@ -154,6 +154,8 @@ class _Reader:
             self.report((*path, unknown[1]), f"unknown key {unknown[1]!r}", hint)
         elif missing := _MISSING.match(message):
             self.report(path, f"the key {missing[1]!r} is missing")
+        elif path == ("version",):
+            self.report(path, "expected 1, the version of this format")
         else:
             words = _TYPE.sub(lambda found: " or ".join(_WORDS.get(one, one) for one in found[1].split(" | ")), message)
             self.report(path, words[:1].lower() + words[1:])

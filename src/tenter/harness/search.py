@@ -33,7 +33,6 @@ class Found:
     path: str
     folder: int
     name: str
-    is_link: bool
 
 
 @tool(idempotent=True, timeout_seconds=30)
@@ -71,7 +70,7 @@ def grep(
     hits: list[str] = []
     with context.workspace.locate(path) as place:
         for found in _files(place, context):
-            if found.is_link or (wanted is not None and not wanted(found.path)):
+            if wanted is not None and not wanted(found.path):
                 continue
             hits += _hits(found, printable(_prefix(place) + found.path), regex, MOST_HITS + 1 - len(hits))
             if len(hits) > MOST_HITS:
@@ -144,7 +143,7 @@ def _files(place: Place, context: ToolContext) -> Iterator[Found]:
     """The files at or below a place, sorted by path, as far as the deadline allows."""
     if not place.is_folder:
         place.check_regular(must_exist=True)
-        yield Found(place.name, place.folder, place.name, is_link=False)
+        yield Found(place.name, place.folder, place.name)
         return
     folder = place.open_folder()
     try:
@@ -163,7 +162,7 @@ def _below(folder: int, prefix: str, depth: int) -> Iterator[Found]:
     for entry in entries:
         if not entry.is_dir(follow_symlinks=False):
             if entry.is_file(follow_symlinks=False) or entry.is_symlink():
-                yield Found(prefix + entry.name, folder, entry.name, entry.is_symlink())
+                yield Found(prefix + entry.name, folder, entry.name)
         elif entry.name not in SKIPPED and depth:
             try:
                 inner = os.open(entry.name, FOLDER, dir_fd=folder)
@@ -179,7 +178,7 @@ def _hits(found: Found, path: str, regex: Regex, most: int) -> list[str]:
     try:
         with open_regular(found.folder, found.name) as file:
             data = file.read(MOST_BYTES + 1)
-    except OSError:  # it vanished or may not be read
+    except OSError:  # it vanished, may not be read, or is a link: what that leads to is found where it is
         return []
     if len(data) > MOST_BYTES or b"\0" in data:
         return []

@@ -18,7 +18,7 @@ from tenter.journal.sealed import Prepared, Sealed, kept, leave, prepare, seal, 
 from tenter.journal.store import HeadMoved, JournalError
 from tenter.journal.summary import SHOWN, StreamSummary, summarise
 from tenter.journal.tail import Tail, dropped_tail
-from tenter.wire.canonical import PREFIX, CanonicalError, Parts
+from tenter.wire import PREFIX, CanonicalError, Parts
 
 PAGE_BYTES: Final = 4_000_000
 """A page ends with the entry that brings it to so many bytes."""

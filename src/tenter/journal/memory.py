@@ -9,7 +9,7 @@ from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, gene
 from tenter.journal.sealed import Sealed, kept, leave, prepare, seal, unseal
 from tenter.journal.store import HeadMoved, JournalError
 from tenter.journal.summary import StreamSummary, summarise
-from tenter.wire.canonical import Parts
+from tenter.wire import Parts
 
 
 class MemoryStore:

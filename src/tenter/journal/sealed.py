@@ -7,7 +7,7 @@ import msgspec
 
 from tenter.journal.entry import Entry, Head, Recorded, Stream, link
 from tenter.journal.store import JournalError
-from tenter.wire.canonical import CanonicalError, Document, Fetch, Parts, digest_of_bytes, restore
+from tenter.wire import CanonicalError, Document, Fetch, Parts, digest_of_bytes, restore
 
 _LIMIT: Final = 2**53
 

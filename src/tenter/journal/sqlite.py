@@ -23,7 +23,7 @@ from tenter.journal.sealed import Prepared, kept, prepare
 from tenter.journal.store import JournalError
 from tenter.journal.summary import StreamSummary
 from tenter.journal.tail import Tail
-from tenter.wire.canonical import OversizeError
+from tenter.wire import OversizeError
 
 T = TypeVar("T")
 

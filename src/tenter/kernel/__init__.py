@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Declaration as Declaration,
         Hook as Hook,
         Mode as Mode,
+        declared_of as declared_of,
         hook as hook,
         source_of as source_of,
     )
@@ -65,8 +66,8 @@ if TYPE_CHECKING:
         Fold as Fold,
     )
     from tenter.kernel.frame import (
-        FRAME as FRAME,
         Frame as Frame,
+        current_frame as current_frame,
     )
     from tenter.kernel.frozen import (
         FrozenDict as FrozenDict,
@@ -154,7 +155,6 @@ __all__ = [
     "Event",
     "ExecutionResult",
     "FOLD",
-    "FRAME",
     "Fail",
     "Failed",
     "Fold",
@@ -206,7 +206,9 @@ __all__ = [
     "compile_chain",
     "compile_chains",
     "conforms",
+    "current_frame",
     "declarations",
+    "declared_of",
     "freeze",
     "hook",
     "is_slug",
@@ -241,6 +243,7 @@ __getattr__ = opener(
             "Declaration",
             "Hook",
             "Mode",
+            "declared_of",
             "hook",
             "source_of",
         ),
@@ -276,8 +279,8 @@ __getattr__ = opener(
             "Fold",
         ),
         "frame": (
-            "FRAME",
             "Frame",
+            "current_frame",
         ),
         "frozen": (
             "FrozenDict",

@@ -5,8 +5,10 @@ it answers goes to `verdicts`, which decides without awaiting a hook.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from asyncio import current_task
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from threading import get_ident
 from time import perf_counter
 from typing import TypeVar
 
@@ -17,21 +19,18 @@ from tenter.kernel.decision import Decision
 from tenter.kernel.errors import HookFailure
 from tenter.kernel.event import Event
 from tenter.kernel.fold import Fold
-from tenter.kernel.frame import DEEPEST, FRAME, Frame, Told
+from tenter.kernel.frame import DEEPEST, STACK, Frame, Links, Part, Stack, begin_stack
 from tenter.kernel.frozen import FrozenDict
 from tenter.kernel.outcome import Allow, Block, Outcome, Result, Suspend
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.trace import NOTHING, Detail, Trace
 from tenter.kernel.verdicts import Failure, Judge, Verdict, grant_of, same
-from tenter.kernel.watch import Watch
+from tenter.kernel.watch import Watch, watch_of
 
 E = TypeVar("E", bound=Event)
 
 STALL_SECONDS = 0.05
 """A synchronous hook that stays longer held up the event loop, and is counted."""
-
-Deciding = Coroutine[object, object, Decision]
-Links = tuple[Link, ...]
 
 
 class Dispatcher:
@@ -49,131 +48,122 @@ class Dispatcher:
         self._long = min(STALL_SECONDS, timeout / 2)
         self._watch: Watch | None = None
 
-    def fire(self, chain: Chain, event: Event, trace: Trace, told: Told | None = None) -> Deciding:
-        """The whole of a point: redaction, its chain, the recheck, its observers.
-
-        Adds to `told` whoever must hear how the operation ends. Raises cancellation and the user's KeyboardInterrupt,
-        and HookFailure into a hook that fires points in a circle.
-        """
-        if chain.empty:
-            return self._undecided(event, trace)
-        frame = Frame()
-        frame.chain = chain
-        if told is not None:
-            frame.told = told
-        return self._run(frame, event, trace)
-
-    def fire_in(self, chain: Chain, event: Event, trace: Trace, told: Told, *, guards: Links) -> Deciding:
-        """The hooks of an `in` point; its observers run after the work (`observe`), so `chain` has none.
-
-        What a hook hands on is judged again by `guards`, those of the pre chain, before anything else sees it.
-        """
-        frame = Frame()
-        frame.chain, frame.told, frame.guards = chain, told, guards
-        return self._run(frame, event, trace)
-
-    def observe(self, chain: Chain, event: Event, trace: Trace, ended: Outcome | None) -> Deciding:
-        """The observers of an `in` point, all that `chain` has, once the work is done or refused."""
-        frame = Frame()
-        frame.chain, frame.ended = chain, ended
-        return self._run(frame, event, trace)
-
     async def admit(self, event: E, trace: Trace) -> E:
         """The event as hooks and bodies may see it: redacted. A lookup for one that was seen before."""
         if self._known_clean is None or self._known_clean(event):
             return event
         return await self.redactor.apply(event, note=lambda code: trace.note(self._now(), "redaction", code))
 
-    async def _undecided(self, event: Event, trace: Trace) -> Decision:
-        if self._known_clean is not None and not self._known_clean(event):
-            event = await self.admit(event, trace)
-        return Decision(event)
+    async def fire(self, chain: Chain, event: Event, trace: Trace, part: Part | None = None) -> Decision:
+        """One point: redaction, its links, the recheck, its observers.
 
-    async def _run(self, frame: Frame, event: Event, trace: Trace) -> Decision:
-        """Redaction, the links, the recheck, the observers. Every way out of it ends the watching and is traced."""
+        Raises cancellation and the user's KeyboardInterrupt, and HookFailure into a hook that fires points in a circle.
+        """
         if self._known_clean is not None and not self._known_clean(event):
             event = await self.admit(event, trace)
-        chain = frame.chain
-        frame.fold = None
-        frame.op = "" if (op := event.op) is None else op.id  # pyright: ignore
-        frame.parent = parent = FRAME.get()
-        if parent is not None and frame.depth > DEEPEST:
+        if chain.empty:
+            return Decision(event)
+        watch = self._watch
+        if watch is None or watch.thread != get_ident() or (task := current_task(watch.loop)) is None:
+            watch, task = self._watch_here()
+        if (stack := STACK.get()) is None or stack.task is not task:
+            stack = _stack_here(stack, task, watch)
+        frame = Frame()
+        frame.chain, frame.part, frame.fold = chain, part, None
+        frame.op = "" if event.op is None else event.op.id  # pyright: ignore[reportAttributeAccessIssue,reportUnknownVariableType,reportUnknownMemberType]  # all that the kernel knows of an op
+        frame.asked = 0 if task is None else task.cancelling()
+        frame.parent = parent = stack.top
+        if parent is not None and parent.depth >= DEEPEST:
             raise _recursion(chain)
-        watch = None
-        if chain.watched:
-            watch = self._watch
-            if watch is None or not watch.enter(frame):
-                watch = self._watch_anew(frame)
-        token = FRAME.set(frame)
+        stack.top = frame
+        if chain.watched and watch is not None and watch.timer is None:
+            watch.start()
         try:
-            event = await self._pass(frame, chain.links, event)
-            if frame.fold is not None or chain.observers:
-                await self._afterwards(frame, event)
-            if watch is not None and frame.task.cancelling() > frame.asked:
+            links = chain.links or self._next(frame, event)
+            while links:
+                then = perf_counter()
+                for link in links:
+                    frame.link = link
+                    try:
+                        if link.picky and not _wanted(frame, link, event):
+                            continue
+                        answer = link.call(event)
+                        if link.awaits:
+                            answer = await answer  # pyright: ignore[reportGeneralTypeIssues]  # seen at registration
+                    except BaseException as error:
+                        answer = self._caught(frame, link, error)
+                    now = perf_counter()
+                    took = now - then
+                    then = now
+                    link.calls += 1
+                    link.seconds += took
+                    if took > self._long:
+                        answer = self._slow(frame, link, answer, took)
+                    if answer is not None:
+                        event = await self._answered(frame, answer, event, took)
+                        if frame.leaves:
+                            break
+                        then = perf_counter()
+                links = self._next(frame, event) if frame.fold is not None or chain.observers else ()
+            if task is not None and task.cancelling() > frame.asked:
                 raise asyncio.CancelledError  # a hook swallowed what its caller asked for
             return Decision(event) if frame.fold is None else self._decide(frame, frame.fold)
         finally:
-            if FRAME.get() is frame:  # it is not where a coroutine that nobody finished is cleared away
-                FRAME.reset(token)
-            if watch is not None:
-                watch.leave(frame)
-            if frame.fold is None and parent is None and not chain.nested and not frame.records:
+            stack.top = parent
+            if parent is None and frame.fold is None and not frame.records and not chain.nested:
                 trace.add((self._now(), "hook", chain.label, "", frame.op, NOTHING))
             else:
                 self._trace(frame, trace)
 
-    async def _pass(self, frame: Frame, links: Links, event: Event) -> Event:
-        """Calls `links` in order, each with the event that the one before left; what is answered goes into the fold."""
-        frame.links = links
-        frame.rest = rest = iter(links)
-        then = perf_counter()
-        for link in rest:
-            try:
-                if link.picky and not _wanted(frame, link, event):
-                    continue
-                answer = link.call(event)
-                if link.awaits:
-                    answer = await answer
-            except BaseException as error:
-                answer = self._caught(frame, link, error)
-            now = perf_counter()
-            took = now - then
-            then = now
-            link.calls += 1
-            link.seconds += took
-            if took > self._long:
-                answer = self._slow(frame, link, answer, took)
-            if answer is not None:
-                frame.rest, frame.seconds = None, took
-                event = await self._answered(frame, link, answer, event)
-                if frame.fold is not None and frame.fold.ended and not link.hook.observe:
-                    break
-                frame.links, frame.rest = links, rest
-                then = perf_counter()
-        frame.rest = None
-        return event
-
-    async def _afterwards(self, frame: Frame, event: Event) -> None:
-        """Lets guards judge once more what was rewritten after they let it through (D§5), then lets observers see it."""
+    def _next(self, frame: Frame, event: Event) -> Links:
+        """What runs after the links that just ran; nothing at the end."""
+        frame.turn += 1
+        frame.link, frame.leaves = None, False
         chain, fold = frame.chain, frame.fold
-        if fold is not None and fold.versions and not fold.ended and fold.phase != "in":
-            again = tuple(guard for guard in chain.guards if not same(fold.let_through(guard.place), event))
-            if again:
-                frame.recheck = True
-                await self._pass(frame, again, event)
-                frame.recheck = False
-        if chain.observers:
+        if frame.handed is not None and (links := self._handed_on(frame, event)):
+            return links
+        if frame.stage == "links":
+            frame.stage = "recheck"
+            if fold is not None and fold.versions and not fold.ended and fold.phase != "in":
+                again = tuple(guard for guard in chain.guards if not same(fold.let_through(guard.place), event))
+                if again:
+                    frame.recheck = True
+                    return again
+        if frame.stage == "recheck":
+            frame.stage = "observers"
+            frame.recheck = False
             if frame.fold is not None:
                 frame.ended = self._decide(frame, frame.fold).outcome
-            await self._pass(frame, chain.observers, event)
+            elif frame.part is not None:
+                frame.ended = frame.part.ended
+            return chain.observers
+        return ()
 
-    async def _answered(self, frame: Frame, link: Link, answer: object, event: Event) -> Event:
+    def _handed_on(self, frame: Frame, event: Event) -> Links:
+        """Lets the guards judge what an `in` hook hands on before anything else sees it, then goes on after that hook."""
+        assert frame.handed is not None
+        fold, link = frame.handed
+        if not frame.recheck:
+            outer = () if frame.part is None else frame.part.guards
+            frame.fold, frame.recheck = Fold("pre", event, event), True
+            guards = outer + tuple(guard for guard in frame.chain.guards if guard.place < link.place)
+            if guards:
+                return guards
+        said = () if frame.fold is None else frame.fold.answers
+        said = tuple(answer for answer in said if not isinstance(answer.outcome, Allow))
+        frame.fold = replace(fold, answers=fold.answers + said, ended=True) if said else fold
+        frame.handed, frame.recheck = None, False
+        return () if said else tuple(after for after in frame.chain.links if after.place > link.place)
+
+    async def _answered(self, frame: Frame, answer: object, event: Event, took: float) -> Event:
         """Takes an answer into the fold; returns the event that the next hook is given."""
+        link, frame.link, frame.seconds = frame.link, None, took
+        assert link is not None
         fold = frame.fold if frame.fold is not None else Fold(frame.chain.point.phase, event, event)
-        new = self.judge.take(frame, fold, link, await self._judged(link, answer, event))
-        frame.fold = new
+        new = frame.fold = self.judge.take(frame, fold, link, await self._judged(link, answer, event))
         if new.event is not fold.event and fold.phase == "in":
-            await self._hand_on(frame, link, new)
+            frame.handed = (new, link)
+        frame.leaves = frame.handed is not None and not frame.recheck or (new.ended and not link.hook.observe)
         return new.event
 
     async def _judged(self, link: Link, answer: object, event: Event) -> Verdict:
@@ -190,15 +180,6 @@ class Dispatcher:
             return self.judge.crash(link, error)
         return verdict
 
-    async def _hand_on(self, frame: Frame, link: Link, fold: Fold) -> None:
-        """Lets the guards judge what an `in` hook hands on, before anything else sees it."""
-        passed = tuple(guard for guard in frame.chain.guards if guard.place < link.place)
-        frame.fold, frame.recheck = Fold("pre", fold.event, fold.event), True
-        await self._pass(frame, frame.guards + passed, fold.event)
-        frame.recheck = False
-        said = tuple(answer for answer in frame.fold.answers if not isinstance(answer.outcome, Allow))
-        frame.fold = replace(fold, answers=fold.answers + said, ended=True) if said else fold
-
     def _decide(self, frame: Frame, fold: Fold) -> Decision:
         event, records = fold.event, frame.records
         try:
@@ -214,11 +195,15 @@ class Dispatcher:
             event, answer.outcome, answer.hook, answer.failed, combined.requirements, records=records, digest=digest
         )
 
-    def _watch_anew(self, frame: Frame) -> Watch:
-        """The shared timer of the loop that runs here."""
-        self._watch = watch = Watch(self._timeout)
-        watch.enter(frame)
-        return watch
+    def _watch_here(self) -> "tuple[Watch | None, asyncio.Task[object] | None]":
+        """The watch of the loop that runs here, and the task; neither where hooks run without a loop."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return None, None
+        watch = self._watch = watch_of(loop)
+        watch.look_often(self._timeout)
+        return watch, current_task(loop)
 
     def _trace(self, frame: Frame, trace: Trace) -> None:
         chain = frame.chain
@@ -238,7 +223,8 @@ class Dispatcher:
 
     def _late(self, frame: Frame, link: Link) -> Failure:
         frame.expired = False
-        if frame.task.uncancel() > frame.asked:
+        task = current_task()
+        if task is not None and task.uncancel() > frame.asked:
             self.judge.cancelled(frame, link)
             raise asyncio.CancelledError  # the caller cancelled as well
         return self.judge.crash(link, too_late(link))
@@ -252,7 +238,8 @@ class Dispatcher:
         if isinstance(error, asyncio.CancelledError):
             if frame.expired:
                 return self._late(frame, link)
-            if link.awaits and _asked_to_cancel(frame):
+            task = current_task() if link.awaits else None
+            if task is not None and task.cancelling() > frame.asked:
                 self.judge.cancelled(frame, link)
                 raise error
         return self.judge.crash(link, error)
@@ -263,21 +250,24 @@ def _recursion(chain: Chain) -> HookFailure:
     return HookFailure("recursion", f"{what}: a hook must not fire the point it hangs on, in a circle or not")
 
 
+def _stack_here(inherited: Stack | None, task: "asyncio.Task[object] | None", watch: Watch | None) -> Stack:
+    """A stack for a task that has none, on top of the dispatch that started the task."""
+    stack = begin_stack(task, None if inherited is None else inherited.top)
+    if watch is not None:
+        watch.add(stack)
+    return stack
+
+
 def _wanted(frame: Frame, link: Link, event: Event) -> bool:
     """Whether the hook is for this event; one that has an `abandon` is noted as told, once."""
     if link.matches is not None and not link.matches(event):
         return False
-    told, abandon = frame.told, link.hook.abandon
-    if told is not None and abandon is not None and all(other.hook.abandon != abandon for other, _ in told):
-        told.append((link, event))
+    abandon = link.hook.abandon
+    if frame.part is not None and abandon is not None:
+        told = frame.part.told
+        if all(other.hook.abandon != abandon for other, _ in told):
+            told.append((link, event))
     return True
-
-
-def _asked_to_cancel(frame: Frame) -> bool:
-    if frame.watched:
-        return frame.task.cancelling() > frame.asked
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
 
 
 def _inside(parent: Frame) -> Mapping[str, Detail]:

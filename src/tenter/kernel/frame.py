@@ -2,6 +2,8 @@
 
 import asyncio
 from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal
 
 from tenter.kernel.chain import Chain, Link
 from tenter.kernel.decision import Record
@@ -12,8 +14,22 @@ from tenter.kernel.outcome import Outcome
 DEEPEST = 8
 """How many dispatches may stand inside one another (FAULTS 30)."""
 
+Links = tuple[Link, ...]
+
 Told = list[tuple[Link, Event]]
 """Who was told that an operation began, and the event that each was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a dispatch has to do with the rest of its operation."""
+
+    told: Told
+    """Where to note whoever must hear how the operation ends."""
+    guards: Links = ()
+    """Who judges again what an `in` hook hands on."""
+    ended: Outcome | None = None
+    """How the work ended that observers of an `in` point are told of."""
 
 
 class Frame:
@@ -32,6 +48,8 @@ class Frame:
     link: Link | None
     """The hook that runs now, as the shared timer sees it."""
     fold: Fold | None
+    part: Part | None
+    stage: Literal["links", "recheck", "observers"] = "links"
     turn: int = 0
     """Counts the passes over links, so that a hook that runs once more is not taken for one that is still there."""
     seen: tuple[Link | None, int, float] = (None, 0, 0.0)
@@ -40,13 +58,12 @@ class Frame:
     """Whether the shared timer saw the running hook's deadline pass."""
     recheck: bool = False
     """Whether guards judge once more what was rewritten."""
-    observing: bool = False
+    handed: tuple[Fold, Link] | None = None
+    """The `in` hook that handed another event on, and the fold then, while guards judge it."""
+    leaves: bool = False
+    """Whether the last answer ends this pass over links."""
     ended: Outcome | None = None
     """How the chain ended that is being observed."""
-    guards: tuple[Link, ...] = ()
-    """Who judges again what an `in` hook hands on."""
-    told: Told | None = None
-    """Where to note whoever must hear how the operation ends."""
     seconds: float = 0.0
     """How long the execution took that answered last."""
     records: tuple[Record, ...] = ()
@@ -86,3 +103,9 @@ def current_frame() -> Frame | None:
     """The dispatch whose hook is running here, or None."""
     stack = STACK.get()
     return None if stack is None else stack.top
+
+
+def ended() -> Outcome | None:
+    """How the chain ended that is being observed."""
+    frame = current_frame()
+    return None if frame is None else frame.ended

@@ -16,7 +16,7 @@ from tenter.kernel.dispatch import Dispatcher
 from tenter.kernel.ending import Blocked, Done, Escalated, Failed, Stopped, Suspended
 from tenter.kernel.errors import HookFailure, OperationFailed
 from tenter.kernel.event import Event, result_fields
-from tenter.kernel.frame import Told
+from tenter.kernel.frame import Part, Told
 from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
 from tenter.kernel.point import Operation
 from tenter.kernel.trace import Trace
@@ -90,7 +90,7 @@ class Runner(Generic[B, A]):
         return await self._post(after, [])
 
     async def _stages(self, event: B, body: Body[B], told: Told) -> Done[A] | Stopped:
-        decision = await self.dispatcher.fire(self.plan.pre, event, self.trace, told)
+        decision = await self.dispatcher.fire(self.plan.pre, event, self.trace, Part(told))
         if (ending := stopped(decision)) is not None:
             return ending
         before = cast(B, decision.event)
@@ -107,7 +107,8 @@ class Runner(Generic[B, A]):
         """The `in` chain with the default body innermost; the after-event, redacted, or why there is none."""
         plan, outcome, worked = self.plan, None, None
         if not plan.working.empty:
-            decision = await self.dispatcher.fire_in(plan.working, before, self.trace, told, guards=plan.pre.guards)
+            part = Part(told, plan.pre.guards)
+            decision = await self.dispatcher.fire(plan.working, before, self.trace, part)
             before, outcome = cast(B, decision.event), decision.outcome
             worked = stopped(decision)
             if isinstance(outcome, Result):
@@ -115,7 +116,7 @@ class Runner(Generic[B, A]):
         if worked is None:
             worked = await self._done(before, body)
         if not plan.onlookers.empty:
-            await self.dispatcher.observe(plan.onlookers, before, self.trace, outcome)
+            await self.dispatcher.fire(plan.onlookers, before, self.trace, Part(told, ended=outcome))
         return worked
 
     async def _done(self, before: B, body: Body[B]) -> A | Stopped:
@@ -147,7 +148,7 @@ class Runner(Generic[B, A]):
     async def _post(self, after: A, told: Told) -> Done[A] | Stopped:
         heard: Told = []
         try:
-            decision = await self.dispatcher.fire(self.plan.post, after, self.trace, heard)
+            decision = await self.dispatcher.fire(self.plan.post, after, self.trace, Part(heard))
         finally:
             ended = [link.hook.abandon for link, _ in heard]
             told[:] = [(link, event) for link, event in told if link.hook.abandon not in ended]

@@ -19,14 +19,14 @@ class Watch:
     A hook only marks that it is there; the timer looks often enough to see by itself for how long.
     """
 
-    __slots__ = ("_every", "_stacks", "_timer", "loop", "thread")
+    __slots__ = ("_every", "_stacks", "loop", "thread", "timer")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.thread = get_ident()
         self._every = LONGEST_LOOK
         self._stacks: set[Stack] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self.timer: asyncio.TimerHandle | None = None
 
     def look_often(self, timeout: float) -> None:
         """Looks often enough for deadlines of `timeout` seconds."""
@@ -40,8 +40,8 @@ class Watch:
 
     def start(self) -> None:
         """Starts to look, where nobody does."""
-        if self._timer is None:
-            self._timer = self.loop.call_later(self._every, self._look)
+        if self.timer is None:
+            self.timer = self.loop.call_later(self._every, self._look)
 
     def _drop(self, stack: Stack) -> None:
         self._stacks.discard(stack)
@@ -55,7 +55,7 @@ class Watch:
                 busy = True
                 self._judge(frame, stack, now)
                 frame = frame.parent
-        self._timer = self.loop.call_later(self._every, self._look) if busy else None
+        self.timer = self.loop.call_later(self._every, self._look) if busy else None
 
     def _judge(self, frame: Frame, stack: Stack, now: float) -> None:
         link, (seen, turn, since) = frame.link, frame.seen

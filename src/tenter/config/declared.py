@@ -1,0 +1,156 @@
+"""Declarations of configured hooks before anything is imported: a call that stands for the real one, all else as it is.
+
+What a Python hook says about itself (D§16) counts where the file says nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FunctionType
+from typing import Any, NoReturn
+
+import msgspec
+
+from tenter.catalogue import CATALOGUE
+from tenter.config.problem import Position, Unresolved
+from tenter.config.sketch import stand_in
+from tenter.config.spec import HookSpec, Spec
+from tenter.config.targets import find_target
+from tenter.kernel import (
+    Band,
+    Declaration,
+    Event,
+    FrozenDict,
+    Hook,
+    Point,
+    RegistrationError,
+    declarations,
+    declared_of,
+)
+
+
+class HookFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file whose hooks count, and the band in which they stand. Relative paths in it start at `folder`."""
+
+    spec: Spec
+    band: Band
+    folder: Path
+    timeout: float | None
+    """The deadline in seconds of its hooks that name none, where that is not the runtime's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is declared, and whether that is certain: not so where the text of a target does not show it."""
+
+    hooks: tuple[Declaration, ...]
+    certain: bool
+
+
+def declared_command(spec: HookSpec, file: HookFile, point: Point) -> Declaration:
+    """The declaration of a `command` or `script`."""
+    return Declaration(
+        name=spec.name,
+        point=point.name,
+        call=_unbound_command,
+        kind="command",
+        band=file.band,
+        priority=500 if spec.priority is None else spec.priority,
+        on_error=spec.on_error,
+        timeout=deadline(spec, file),
+        match=_EVERY if spec.match is None else spec.match,
+        observe=bool(spec.observe),
+        mode=spec.mode or "active",
+        self_timed=True,
+        source=source_at(spec.where),
+    )
+
+
+def declared_function(spec: HookSpec, target: str, file: HookFile, point: Point) -> Declared | Unresolved:
+    """The declaration of a `python` hook; what is wrong with its target."""
+    found = find_target(target, file.folder)
+    if isinstance(found, Unresolved):
+        return found
+    known = stand_in(found)
+    try:
+        own = None if known is None else _own(known, point)
+    except RegistrationError as error:
+        return Unresolved(str(error))
+    if own is None:
+        own = Declaration(name=spec.name, point=point.name, call=_unbound)
+    return Declared((timed(_configured(own, spec, file, point), file),), certain=known is not None)
+
+
+def declared_plugin(target: str, file: HookFile) -> Declared | Unresolved:
+    """What a plugin declares; what is wrong with it."""
+    found = find_target(target, file.folder)
+    if isinstance(found, Unresolved):
+        return found
+    known = stand_in(found)
+    if known is None:
+        return Declared((), certain=False)
+    try:
+        hooks = declarations(known, CATALOGUE)
+    except RegistrationError as error:
+        return Unresolved(str(error))
+    return Declared(tuple(timed(replace(one, band=file.band), file) for one in hooks), certain=True)
+
+
+def deadline(spec: HookSpec, file: HookFile) -> float:
+    """The deadline of a hook outside the process, in seconds; always hard."""
+    return spec.timeout_seconds or file.spec.hooks.defaults.timeout_seconds
+
+
+def source_at(where: Position) -> str:
+    """The source of a hook that is declared there: `file:line`."""
+    return f"{where.file}:{where.line}"
+
+
+def timed(declared: Declaration, file: HookFile) -> Declaration:
+    """`declared` with the deadline of its file, where it names none and that is not the runtime's."""
+    return declared if declared.timeout is not None else replace(declared, timeout=file.timeout)
+
+
+def _own(found: object, point: Point) -> Declaration | None:
+    """What `found` says of itself at `point`. Raises RegistrationError where it is for other points, or is no hook."""
+    if isinstance(found, FunctionType):
+        call: Callable[..., object] = found
+        if not declared_of(call):
+            return Declaration(name=call.__name__, point=point.name, call=call)
+    elif not isinstance(found, Hook) and not (isinstance(found, type) and issubclass(found, Hook)):
+        what = found.__name__ if isinstance(found, type) else type(found).__name__
+        raise RegistrationError(
+            f"the class {what!r} is no hook; expected a function (event), or a class that derives from tenter.Hook"
+        )
+    every = declarations(found, CATALOGUE)
+    here = [one for one in every if CATALOGUE.resolve(one.point, "its @hook") is point]
+    if len(here) != 1:
+        named = ", ".join(repr(one.point) for one in every)
+        raise RegistrationError(f"it is declared {'twice' if here else 'not'} for {point.label!r}, but for {named}")
+    return here[0]
+
+
+def _configured(own: Declaration, spec: HookSpec, file: HookFile, point: Point) -> Declaration:
+    """`own` with what the file says instead."""
+    said: dict[str, Any] = {
+        "timeout": spec.timeout_seconds,
+        "on_error": spec.on_error,
+        "observe": spec.observe,
+        "match": spec.match,
+        "mode": spec.mode,
+        "priority": spec.priority,
+    }
+    changes = {name: value for name, value in said.items() if value is not None}
+    source = source_at(spec.where)
+    return replace(own, name=spec.name, point=point.name, band=file.band, source=source, **changes)
+
+
+_EVERY: Mapping[str, object] = FrozenDict()
+
+
+def _unbound(event: Event) -> NoReturn:
+    raise RuntimeError(f"a hook that is only outlined was called with {type(event).__name__}")
+
+
+async def _unbound_command(event: Event) -> NoReturn:
+    _unbound(event)
