@@ -38,12 +38,10 @@ async def bare(hooks: tuple[Callable[[object], Coroutine[object, object, None]],
         await hook(event)
 
 
-async def measure_one(
-    count: int, *, timeout: float | None = None, secrets: tuple[str, ...] = ()
-) -> dict[str, float]:
+async def measure_one(count: int, *, deadline: float | None = None, secrets: tuple[str, ...] = ()) -> dict[str, float]:
     """Ratio and nanoseconds a dispatch for `count` hooks."""
-    kernel, happening, hooks = runtime(count, timeout, secrets), event(), (nothing,) * count
-    rounds = max(20, 4_000 // (count + 1)) if timeout is None else 50
+    kernel, happening, hooks = runtime(count, deadline, secrets), event(), (nothing,) * count
+    rounds = max(20, 4_000 // (count + 1)) if deadline is None else 50
     ratios: list[float] = []
     ours: list[float] = []
     theirs: list[float] = []
@@ -68,7 +66,7 @@ def measure() -> dict[str, dict[str, float]]:
         f"{count} hooks, a secret to look for": asyncio.run(measure_one(count, secrets=("a secret value",)))
         for count in COUNTS
     }
-    hard = {f"{count} hooks, hard deadlines": asyncio.run(measure_one(count, timeout=5.0)) for count in (1, 10)}
+    hard = {f"{count} hooks, hard deadlines": asyncio.run(measure_one(count, deadline=5.0)) for count in (1, 10)}
     return soft | ruled | hard
 
 

@@ -3,18 +3,21 @@
     playbook = begun() >> "1.llm.invoked.0" << said("hello") >> …
     standing = playbook.play()
 
-Where no `<<` follows, the operation does its own work. A second pass of a path ends in `#2`.
+Where no `<<` follows, the operation does its own work; one line may name several that do. A second pass of a path ends
+in `#2`.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Self, TypeVar, cast
 
-from tenter.agent import AgentLoop, Plan, Standing, Waiting
+from tenter.agent import BLANK, AgentLoop, Plan, Standing, Waiting
 from tenter.catalogue import (
     Envelope,
+    InputEvent,
     ModelResponse,
     RunEndEvent,
     RunStartEvent,
+    Status,
     TaskRef,
     TaskStateChangedEvent,
     ToolCall,
@@ -36,6 +39,11 @@ ENVELOPE = Envelope(run_id="run-1", task=TaskRef(id="run-1", name="fix"), correl
 PLAN = Plan(envelope=ENVELOPE, input="make it green", instructions="You fix tests.", tools=(SHELL,))
 
 START = 1_000.0
+
+NOTHING: Results = {}
+
+LEAVES = ("0.task.created.0", "0.request.received.0", "1.llm.invoked.0", "1.tool_calls.extracted.0", "1.tool.invoked.0")
+"""The operations that a run with one tool call cannot go on without, in order; `task.complete` follows later."""
 
 WORK: Mapping[str, Callable[[Any], Results]] = {
     "task.created": lambda event: {"task": event.task},
@@ -60,7 +68,7 @@ class Playbook:
         self.passes: dict[str, int] = {}
 
     def __rshift__(self, request: str) -> Self:
-        self.script.append((request, {}))
+        self.script.extend((line, NOTHING) for line in request.split(", "))
         return self
 
     def __lshift__(self, ending: Results | Stopped | BaseException) -> Self:
@@ -71,6 +79,14 @@ class Playbook:
         """The line before takes so long."""
         self.lasts[len(self.script) - 1] = seconds
         return self
+
+    def ending(self, step: int, status: Status) -> Self:
+        """Then the running run comes to a terminal status, and is closed."""
+        return self >> f"{step}.task.state_changed.1 running->{status}, close {status}"
+
+    def suspending(self, path: str) -> Self:
+        """Then the running run waits for a person."""
+        return self >> f"suspend {path}, {path[0]}.task.state_changed.1 running->awaiting_approval"
 
     def play(self, plan: Plan = PLAN) -> Standing:
         """Where the loop comes to, having asked for every line and nothing else."""
@@ -120,7 +136,7 @@ class Playbook:
     def _next(self, request: str, event: object) -> Results | Stopped:
         line = len(self.asked)
         self.asked.append((request, event))
-        expected, ending = self.script[line] if line < len(self.script) else ("nothing more", {})
+        expected, ending = self.script[line] if line < len(self.script) else ("nothing more", NOTHING)
         assert request == expected, f"line {line + 1}: the loop asked for {request!r}, expected {expected!r}"
         self.time += self.lasts.get(line, 0.0)
         if isinstance(ending, BaseException) and not isinstance(ending, Retry):
@@ -133,7 +149,7 @@ def done(operation: Operation[B, A], event: B, results: Results) -> A:
     if not operation.results:
         return cast(A, event)
     own = WORK[operation.name](event)
-    carried = {name: value for name in operation.after.__struct_fields__ if (value := getattr(event, name, None))}
+    carried = {name: getattr(event, name) for name in operation.after.__struct_fields__ if hasattr(event, name)}
     return operation.after(**{**carried, **own, **results})
 
 
@@ -148,13 +164,23 @@ def finished(running: Coroutine[object, object, T]) -> T:
 
 def begun() -> Playbook:
     """A run up to its first model call."""
-    return (
-        Playbook()
-        >> "open"
-        >> "0.task.state_changed.0 pending->running"
-        >> "0.task.created.0"
-        >> "0.request.received.0"
-    )
+    return Playbook() >> "open, 0.task.state_changed.0 pending->running, 0.task.created.0, 0.request.received.0"
+
+
+def until(leaf: str) -> Playbook:
+    """A run that has just asked for `leaf`, one of LEAVES."""
+    playbook = Playbook() >> "open" >> "0.task.state_changed.0 pending->running"
+    for path in LEAVES[: LEAVES.index(leaf) + 1]:
+        playbook = playbook >> path << (calls("shell") if path == "1.llm.invoked.0" else NOTHING)
+    return playbook
+
+
+def plainly(ending: Results | Stopped | None = None) -> Playbook:
+    """A run whose model answers at once; with `ending`, so ends its output."""
+    playbook = begun() >> "1.llm.invoked.0" << said("done") >> "1.tool_calls.extracted.0" >> "1.task.complete.0"
+    if ending is not None:
+        return playbook << ending
+    return playbook.ending(1, "completed")
 
 
 def said(text: str, *, tokens: tuple[int, int] = (0, 0), cost: float | None = 0.0, output: object = None) -> Results:
@@ -169,5 +195,9 @@ def calls(*names: str) -> Results:
     return {"response": ModelResponse(model="m", text="let me see", tool_calls=asked, cost_usd=0.0)}
 
 
-def suspended(event: Event, reason: str = "ask first") -> Suspended:
-    return Suspended(requirements=(Requirement(hook="asker", reason=reason),), event=event, digest="sha256:1")
+ASKED = Suspended(
+    requirements=(Requirement(hook="asker", reason="ask first"),),
+    event=InputEvent(envelope=ENVELOPE, op=BLANK, input="the call as it stands"),
+    digest="sha256:1",
+)
+"""What a hook's Suspend comes to."""

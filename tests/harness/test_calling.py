@@ -17,7 +17,7 @@ from tenter.catalogue import ToolResult
 from tenter.harness.calling import MOST_ERROR, bounded, call_tool
 from tenter.harness.context import ToolContext
 from tenter.harness.errors import ToolError
-from tenter.harness.tool import Tool, tool
+from tenter.harness.definition import Tool, tool
 from tenter.harness.workspace import Workspace
 from tenter.kernel import SYSTEM_CLOCK, freeze
 
@@ -208,7 +208,7 @@ def test_a_tool_that_hangs_does_not_keep_the_process_from_ending(tmp_path: Path)
 import asyncio, threading
 from tenter.harness.calling import call_tool
 from tenter.harness.context import ToolContext
-from tenter.harness.tool import tool
+from tenter.harness.definition import tool
 from tenter.harness.workspace import Workspace
 
 @tool(timeout_seconds=0.05)

@@ -206,6 +206,20 @@ def test_a_pattern_inside_a_struct_is_refused_because_re_would_match_it() -> Non
         read_signature(f, "the tool 'f'")
 
 
+def test_a_pattern_that_re2_does_not_take_is_refused_when_the_tool_is_defined() -> None:
+    def f(a: Annotated[str, msgspec.Meta(pattern="(?=a)")]) -> None: ...
+
+    with pytest.raises(TenterError, match=r"the tool 'f': its schema cannot be used: at properties.a: 'pattern'"):
+        read_signature(f, "the tool 'f'")
+
+
+def test_a_parameter_of_any_type_takes_everything_and_may_be_left_out() -> None:
+    def f(a: Any, b: Any = None, c: Annotated[Any, "what you like"] = 1) -> None: ...
+
+    assert read_signature(f, "f").bind({"a": [1, {"x": None}]}) == {"a": [1, {"x": None}]}
+    assert properties(f)["c"] == {"description": "what you like", "default": 1}
+
+
 def test_a_parameter_called_pattern_is_no_pattern() -> None:
     def f(pattern: str, a: Point) -> None: ...
 

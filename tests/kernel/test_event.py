@@ -30,6 +30,10 @@ class Answered(AfterEvent, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class AskedMore(Asked, frozen=True, kw_only=True):
+    """A type of its own, and so no replacement."""
+
+
 ASKED = Asked(envelope="run", op="op", call=Call(name="shell"), calls=(Call(name="a"), Call(name="b")))
 
 
@@ -65,6 +69,7 @@ def test_the_payload_is_the_fields_of_the_event_without_envelope_and_op() -> Non
     ("wrong", "why"),
     [
         (Event(envelope="run", op="op"), "must be of Asked, not Event"),
+        (AskedMore(envelope="run", op="op", call=ASKED.call), "must be of Asked, not AskedMore"),
         (cast(Event, "text"), "must be of Asked, not str"),
         (msgspec.structs.replace(ASKED, envelope="other"), "keeps the envelope"),
         (msgspec.structs.replace(ASKED, op=None), "keeps the op"),

@@ -53,6 +53,7 @@ def refusal(match: object) -> str:
         ("*b*d*", ["bd", "abcde"], ["db", "b"]),
         ("ab*ba", ["abba"], ["aba"]),
         ("a**c", ["ac", "abc"], ["a"]),
+        ("*a*a*", ["aa", "aba"], ["a", "b"]),
         ("[x]?.", ["[x]?."], ["x."]),
         (["shell", "fs_*"], ["shell", "fs_x"], ["net"]),
         (("shell",), ["shell"], ["fs"]),

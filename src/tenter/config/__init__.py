@@ -8,10 +8,18 @@ if TYPE_CHECKING:
     from tenter.config.build import (
         build_hooks as build_hooks,
     )
+    from tenter.config.listing import (
+        Listing as Listing,
+        Row as Row,
+        Unlisted as Unlisted,
+        list_hooks as list_hooks,
+        rows as rows,
+    )
     from tenter.config.loading import (
         load as load,
         load_user as load_user,
         parse_spec as parse_spec,
+        user_file as user_file,
     )
     from tenter.config.problem import (
         ConfigError as ConfigError,
@@ -30,6 +38,9 @@ if TYPE_CHECKING:
         TaskSpec as TaskSpec,
         ToolSpec as ToolSpec,
     )
+    from tenter.config.validation import (
+        validate as validate,
+    )
 
 __all__ = [
     "ConfigError",
@@ -37,28 +48,43 @@ __all__ = [
     "HookSpec",
     "HooksSpec",
     "KeyPath",
+    "Listing",
     "ModelSpec",
     "Position",
     "Problem",
+    "Row",
     "Spec",
     "TaskSpec",
     "ToolSpec",
+    "Unlisted",
     "build_hooks",
+    "list_hooks",
     "load",
     "load_user",
     "nearest",
     "parse_spec",
     "printable",
+    "rows",
+    "user_file",
+    "validate",
 ]
 
 __getattr__ = opener(
     __name__,
     {
         "build": ("build_hooks",),
+        "listing": (
+            "Listing",
+            "Row",
+            "Unlisted",
+            "list_hooks",
+            "rows",
+        ),
         "loading": (
             "load",
             "load_user",
             "parse_spec",
+            "user_file",
         ),
         "problem": (
             "ConfigError",
@@ -77,5 +103,6 @@ __getattr__ = opener(
             "TaskSpec",
             "ToolSpec",
         ),
+        "validation": ("validate",),
     },
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def build_hooks(spec: Spec, surroundings: "Surroundings", *, user: Spec | None = None) -> list[Declaration]:
-    """The hooks of the user's file, of the project's plugins and of its events (D§5), in this order, ready to be called.
+    """The hooks of the user's file, of the project's plugins and of its events (D§5), in this order, to be called.
 
     Imports Python targets; starts nothing. The runtime's deadline must be the project's default. Raises ConfigError
     with every problem.

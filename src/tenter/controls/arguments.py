@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from tenter.kernel.regex import Regex, RegexError
+from tenter.kernel import Regex, RegexError
 
 if TYPE_CHECKING:
     import jsonschema

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from tenter.harness.setup import (
         Setup as Setup,
     )
+    from tenter.harness.tools import (
+        BUILTIN_TOOLS as BUILTIN_TOOLS,
+    )
 
 __all__ = [
+    "BUILTIN_TOOLS",
     "Harness",
     "LocalEngine",
     "Run",
@@ -43,5 +47,6 @@ __getattr__ = opener(
         ),
         "result": ("RunResult",),
         "setup": ("Setup",),
+        "tools": ("BUILTIN_TOOLS",),
     },
 )

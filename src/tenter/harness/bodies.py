@@ -17,8 +17,8 @@ from tenter.catalogue import (
 )
 from tenter.harness.calling import call_tool
 from tenter.harness.context import ToolContext
+from tenter.harness.definition import Tool
 from tenter.harness.model import Model
-from tenter.harness.tool import Tool
 from tenter.kernel import Clock, Event, OperationFailed
 
 Body = Callable[[Any], Awaitable[object]]

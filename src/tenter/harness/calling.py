@@ -18,8 +18,8 @@ import msgspec
 
 from tenter.catalogue import ToolResult
 from tenter.harness.context import ToolContext
+from tenter.harness.definition import Tool
 from tenter.harness.errors import ToolError
-from tenter.harness.tool import Tool
 
 MOST_OUTPUT = 64 * 1024
 """Bytes of a result, unless the caller says otherwise."""

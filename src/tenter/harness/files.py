@@ -11,8 +11,8 @@ from typing import Annotated
 
 from tenter.config import printable
 from tenter.harness.context import ToolContext
+from tenter.harness.definition import tool
 from tenter.harness.errors import ToolError, shown
-from tenter.harness.tool import tool
 from tenter.harness.workspace import Place
 from tenter.kernel import MASK
 

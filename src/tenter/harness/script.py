@@ -20,8 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar, assert_never, cast
 import msgspec
 
 from tenter.config import ConfigError, KeyPath, Position, Problem, document, nearest
-from tenter.kernel import FrozenDict, freeze
-from tenter.kernel.regex import Regex, RegexError
+from tenter.kernel import FrozenDict, Regex, RegexError, freeze
 
 T = TypeVar("T")
 

@@ -12,8 +12,7 @@ from tenter.catalogue import Message, ModelRequest, ModelResponse, ToolCall, Usa
 from tenter.config import ModelSpec
 from tenter.harness.errors import shown
 from tenter.harness.script import Step, Turn, When, load_script
-from tenter.kernel import OperationFailed
-from tenter.kernel.regex import Regex
+from tenter.kernel import OperationFailed, Regex
 
 
 class ScriptedModel:

@@ -11,11 +11,11 @@ from typing import Annotated
 
 from tenter.config import printable
 from tenter.harness.context import ToolContext
+from tenter.harness.definition import tool
 from tenter.harness.errors import ToolError, shown
 from tenter.harness.files import MOST_BYTES
-from tenter.harness.tool import tool
 from tenter.harness.workspace import FOLDER, Place, open_regular
-from tenter.kernel.regex import Regex, RegexError
+from tenter.kernel import Regex, RegexError
 
 SKIPPED = frozenset({".git", ".tenter", ".venv"})
 DEEPEST = 64

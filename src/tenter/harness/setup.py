@@ -9,10 +9,10 @@ from tenter.catalogue import CATALOGUE
 from tenter.config import Spec, TaskSpec, ToolSpec, build_hooks, load, load_user, nearest
 from tenter.controls import FUZZY_PAIRS, GATES, PUBLISHED_KEYS
 from tenter.executors import Surroundings, load_target
+from tenter.harness.definition import Tool, tool
 from tenter.harness.model import Model, make_model
 from tenter.harness.shell import inherited_environment
 from tenter.harness.sink import JournalSink
-from tenter.harness.tool import Tool, tool
 from tenter.harness.tools import BUILTIN_TOOLS, builtin_tool
 from tenter.harness.workspace import Workspace
 from tenter.journal import SqliteStore, Store, Stream

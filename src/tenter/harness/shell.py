@@ -13,8 +13,8 @@ from tenter.catalogue import ToolResult
 from tenter.executors import ProcessResult, ProcessSpec, run_process
 from tenter.harness.calling import MOST_OUTPUT
 from tenter.harness.context import ToolContext
+from tenter.harness.definition import Tool, tool
 from tenter.harness.errors import ToolError, shown
-from tenter.harness.tool import Tool, tool
 
 TIMEOUT_SECONDS: Final = 30.0
 KILL_AFTER_SECONDS: Final = 1.0

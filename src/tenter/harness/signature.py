@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast
 
 import msgspec
 
-from tenter.controls.arguments import check_schema
+from tenter.controls import check_schema
 from tenter.harness.context import ToolContext
 from tenter.kernel import TenterError, freeze
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from tenter.kernel import FrozenDict
 
 if TYPE_CHECKING:
-    from tenter.harness.tool import Tool
+    from tenter.harness.definition import Tool
 
 BUILTIN_TOOLS: Final[FrozenDict[str, str]] = FrozenDict(
     {
@@ -23,7 +23,7 @@ BUILTIN_TOOLS: Final[FrozenDict[str, str]] = FrozenDict(
 
 def builtin_tool(name: str) -> "Tool":
     """The tool called `name`. Raises KeyError for a name that is not in the table."""
-    from tenter.harness.tool import Tool
+    from tenter.harness.definition import Tool
 
     found: object = getattr(importlib.import_module(f"tenter.harness.{BUILTIN_TOOLS[name]}"), name)
     if not isinstance(found, Tool):

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         FuzzyPair as FuzzyPair,
         KeyPattern as KeyPattern,
         MASK as MASK,
+        TextMask as TextMask,
     )
     from tenter.kernel.outcome import (
         Allow as Allow,
@@ -198,6 +199,7 @@ __all__ = [
     "Suspended",
     "SystemClock",
     "TenterError",
+    "TextMask",
     "Trace",
     "TraceEvent",
     "Unknown",
@@ -291,6 +293,7 @@ __getattr__ = opener(
             "FuzzyPair",
             "KeyPattern",
             "MASK",
+            "TextMask",
         ),
         "outcome": (
             "Allow",

@@ -1,4 +1,4 @@
-"""How a Python hook is called under a deadline of its own (D§7): control is back when it has passed, whatever the hook does.
+"""How a Python hook is called under a deadline of its own (D§7): control is back then, whatever the hook does.
 
 An async hook runs in a task, a synchronous one in a daemon thread; both may outlive their call, and are followed and
 counted. What a hook without a deadline of its own does is `watch`'s matter.

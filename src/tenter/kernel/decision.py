@@ -4,10 +4,10 @@ from typing import Literal
 
 import msgspec
 
+from tenter.kernel.declaration import Band
 from tenter.kernel.ending import Requirement
 from tenter.kernel.errors import ExecutionResult
 from tenter.kernel.event import Event
-from tenter.kernel.declaration import Band
 from tenter.kernel.outcome import Outcome
 
 Disposition = Literal["pass", "warn", "block", "suspend", "fail", "escalate", "retry"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import get_ident
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tenter.kernel.call import closes, forget_origin, too_late
 from tenter.kernel.chain import Chain, Link
@@ -32,11 +32,14 @@ E = TypeVar("E", bound=Event)
 STALL_SECONDS = 0.05
 """A synchronous hook that stays longer held up the event loop, and is counted."""
 
+LOOK_SECONDS = 3e-6
+"""A hook that was back sooner never waited for anything: nobody can have cancelled it."""
+
 
 class Dispatcher:
     """Runs chains for one runtime, with what that runtime was given."""
 
-    __slots__ = ("_known_clean", "_long", "_now", "_timeout", "_watch", "digest", "judge", "redactor")
+    __slots__ = ("_known_clean", "_now", "_timeout", "_watch", "digest", "judge", "redactor")
 
     def __init__(self, clock: Clock, redactor: Redactor, digest: Callable[[Event], str], timeout: float) -> None:
         self.redactor = redactor
@@ -45,7 +48,6 @@ class Dispatcher:
         self._known_clean = redactor.known_clean if redactor.has_rules else None
         self._now = clock.now
         self._timeout = timeout
-        self._long = min(STALL_SECONDS, timeout / 2)
         self._watch: Watch | None = None
 
     async def admit(self, event: E, trace: Trace) -> E:
@@ -54,7 +56,9 @@ class Dispatcher:
             return event
         return await self.redactor.apply(event, note=lambda code: trace.note(self._now(), "redaction", code))
 
-    async def fire(self, chain: Chain, event: Event, trace: Trace, part: Part | None = None) -> Decision:
+    async def fire(  # noqa: C901, PLR0912, PLR0915  # the hot path: a call from here costs as much as a hook
+        self, chain: Chain, event: Event, trace: Trace, part: Part | None = None
+    ) -> Decision:
         """One point: redaction, its links, the recheck, its observers.
 
         Raises cancellation and the user's KeyboardInterrupt, and HookFailure into a hook that fires points in a circle.
@@ -70,8 +74,9 @@ class Dispatcher:
             stack = _stack_here(stack, task, watch)
         frame = Frame()
         frame.chain, frame.part, frame.fold = chain, part, None
-        frame.op = "" if event.op is None else event.op.id  # pyright: ignore[reportAttributeAccessIssue,reportUnknownVariableType,reportUnknownMemberType]  # all that the kernel knows of an op
-        frame.asked = 0 if task is None else task.cancelling()
+        op: Any = event.op  # the kernel knows no more of it than its id
+        frame.op = "" if op is None else op.id
+        frame.task, frame.asked = task, 0 if task is None else task.cancelling()
         frame.parent = parent = stack.top
         if parent is not None and parent.depth >= DEEPEST:
             raise _recursion(chain)
@@ -87,9 +92,9 @@ class Dispatcher:
                     try:
                         if link.picky and not _wanted(frame, link, event):
                             continue
-                        answer = link.call(event)
+                        answer: Any = link.call(event)
                         if link.awaits:
-                            answer = await answer  # pyright: ignore[reportGeneralTypeIssues]  # seen at registration
+                            answer = await answer
                     except BaseException as error:
                         answer = self._caught(frame, link, error)
                     now = perf_counter()
@@ -97,16 +102,14 @@ class Dispatcher:
                     then = now
                     link.calls += 1
                     link.seconds += took
-                    if took > self._long:
-                        answer = self._slow(frame, link, answer, took)
+                    if took > LOOK_SECONDS:
+                        answer = self._looked_at(frame, link, answer, took)
                     if answer is not None:
                         event = await self._answered(frame, answer, event, took)
                         if frame.leaves:
                             break
                         then = perf_counter()
                 links = self._next(frame, event) if frame.fold is not None or chain.observers else ()
-            if task is not None and task.cancelling() > frame.asked:
-                raise asyncio.CancelledError  # a hook swallowed what its caller asked for
             return Decision(event) if frame.fold is None else self._decide(frame, frame.fold)
         finally:
             stack.top = parent
@@ -140,7 +143,7 @@ class Dispatcher:
         return ()
 
     def _handed_on(self, frame: Frame, event: Event) -> Links:
-        """Lets the guards judge what an `in` hook hands on before anything else sees it, then goes on after that hook."""
+        """Lets the guards judge what an `in` hook hands on before anything else sees it, then goes on after it."""
         assert frame.handed is not None
         fold, link = frame.handed
         if not frame.recheck:
@@ -163,7 +166,7 @@ class Dispatcher:
         new = frame.fold = self.judge.take(frame, fold, link, await self._judged(link, answer, event))
         if new.event is not fold.event and fold.phase == "in":
             frame.handed = (new, link)
-        frame.leaves = frame.handed is not None and not frame.recheck or (new.ended and not link.hook.observe)
+        frame.leaves = (frame.handed is not None and not frame.recheck) or (new.ended and not link.hook.observe)
         return new.event
 
     async def _judged(self, link: Link, answer: object, event: Event) -> Verdict:
@@ -216,15 +219,20 @@ class Dispatcher:
         for record in frame.records:
             trace.add(self.judge.traced(record, frame.op))
 
-    def _slow(self, frame: Frame, link: Link, answer: object, took: float) -> object:
-        """Counts an execution that took long; one whose deadline the shared timer saw pass has failed."""
-        link.slow(took)
-        return self._late(frame, link) if frame.expired else answer
+    def _looked_at(self, frame: Frame, link: Link, answer: object, took: float) -> object:
+        """What the answer of a hook that took a while counts for. Raises what its caller asked for and it swallowed."""
+        if took > STALL_SECONDS:
+            link.slow(took)
+        if frame.expired:
+            return self._late(frame, link)
+        if link.awaits and frame.cancelled:
+            self.judge.cancelled(frame, link)
+            raise asyncio.CancelledError
+        return answer
 
     def _late(self, frame: Frame, link: Link) -> Failure:
         frame.expired = False
-        task = current_task()
-        if task is not None and task.uncancel() > frame.asked:
+        if frame.task is not None and frame.task.uncancel() > frame.asked:
             self.judge.cancelled(frame, link)
             raise asyncio.CancelledError  # the caller cancelled as well
         return self.judge.crash(link, too_late(link))
@@ -238,8 +246,7 @@ class Dispatcher:
         if isinstance(error, asyncio.CancelledError):
             if frame.expired:
                 return self._late(frame, link)
-            task = current_task() if link.awaits else None
-            if task is not None and task.cancelling() > frame.asked:
+            if link.awaits and frame.cancelled:
                 self.judge.cancelled(frame, link)
                 raise error
         return self.judge.crash(link, error)

@@ -105,7 +105,9 @@ def _declared(cls: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...
 def _struct_misfit(value: msgspec.Struct, original: object, path: str) -> str | None:
     for field in _declared(type(value)):
         inner, known = getattr(value, field.name), getattr(original, field.name, msgspec.UNSET)
-        if inner is known or (not path and field.name in CONTEXT):
+        if inner is known or inner is field.default or type(inner) is field.type is str:
+            continue
+        if not path and field.name in CONTEXT:
             continue
         if wrong := _misfit(inner, field.type, known, f"{path}.{field.name}" if path else field.name):
             return wrong

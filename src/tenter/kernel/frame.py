@@ -43,6 +43,7 @@ class Frame:
     op: str
     """The id of the call that the event belongs to."""
     parent: "Frame | None"
+    task: "asyncio.Task[object] | None"
     asked: int
     """How often the task had been asked to cancel when this dispatch began."""
     link: Link | None
@@ -67,6 +68,11 @@ class Frame:
     seconds: float = 0.0
     """How long the execution took that answered last."""
     records: tuple[Record, ...] = ()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody asked the task to cancel since this dispatch began."""
+        return self.task is not None and self.task.cancelling() > self.asked
 
     @property
     def depth(self) -> int:

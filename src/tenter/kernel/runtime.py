@@ -33,10 +33,11 @@ class Runtime:
 
     `hooks` are functions made by `@hook`, `Hook` instances or classes, and declarations. `gates` may stand in the
     reserved band. `redactor` knows what must not reach a hook; `digest` names a call, so that an approval binds to it;
-    `timeout` is the deadline, in seconds, of hooks that name none. Raises RegistrationError for what cannot be attached.
+    `timeout` is the deadline, in seconds, of hooks that name none. Raises RegistrationError for what cannot be
+    attached.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a runtime is given, each by its name
         self,
         catalogue: Catalogue,
         hooks: Iterable[object] = (),
@@ -83,7 +84,7 @@ class Runtime:
 
         Raises RegistrationError for a point that does not exist; like `run`, when awaited, only cancellation.
         """
-        chain = self._named.get(point) or self.chain(point)
+        chain = self._named[point] if point in self._named else self.chain(point)
         return self._dispatcher.fire(chain, event, self.trace if trace is None else trace)
 
     def stopped(self, decision: Decision) -> Stopped | None:

@@ -21,7 +21,7 @@ from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result,
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.trace import Detail, Raw
 
-O = TypeVar("O", bound=Outcome)
+Said = TypeVar("Said", bound=Outcome)
 
 DISPOSITIONS: Mapping[type[Outcome], Disposition] = {
     Allow: "pass",
@@ -71,25 +71,16 @@ class Judge:
 
     def legal(self, link: Link, answer: object, event: Event) -> Verdict:
         """What `answer` counts as at the point of `link`, where `event` was handed out."""
-        point, name = link.point, link.name
-        if inspect.iscoroutine(answer):
-            answer.close()
-            return _bad(f"the hook {name!r} returned a coroutine; make it an async function")
-        if link.hook.observe:
-            return _bad(f"the observer {name!r} answered {type(answer).__name__}; an observer says nothing")
+        if wrong := _unanswerable(link, answer):
+            return _bad(wrong)
         if isinstance(answer, Event):
-            return self._replacement(link, answer, event)
-        if not isinstance(answer, Outcome):
-            return _bad(f"the hook {name!r} answered a {type(answer).__name__}, which is no outcome")
-        if not point.takes(type(answer)):
-            return _bad(f"the hook {name!r} answered {type(answer).__name__}, which {point.label} does not take")
+            wrong = _misplaced(link, answer, event)
+            return _bad(wrong) if wrong else answer
         if isinstance(answer, Result):
-            operation = point.operation
-            value = freeze(answer.value)
-            if wrong := misfit(operation.after, operation.results, value, before=operation.before):
-                return _bad(f"the hook {name!r} gave a bad result: {wrong}")
-            return Result(value)
-        return self._masked(answer)
+            operation, value = link.point.operation, freeze(answer.value)
+            wrong = misfit(operation.after, operation.results, value, before=operation.before)
+            return _bad(f"the hook {link.name!r} gave a bad result: {wrong}") if wrong else Result(value)
+        return self._masked(cast(Outcome, answer))
 
     def crash(self, link: Link, error: BaseException) -> Failure:
         """A failure from whatever a hook raised."""
@@ -129,20 +120,6 @@ class Judge:
         if record.exception:
             details["exception"] = record.exception
         return (self.clock.now(), "failure", record.hook, record.result, op, details)
-
-    def _replacement(self, link: Link, new: Event, old: Event) -> Event | Failure:
-        point, name = link.point, link.name
-        if not point.rule.replaces:
-            return _bad(f"the hook {name!r} replaced the event, which {point.label} does not take")
-        if wrong := conforms(new, old):
-            return _bad(f"the hook {name!r} gave a bad replacement: {wrong}")
-        if point.outbound and (kept := _other_than_results(link, new, old)):
-            return _bad(f"the hook {name!r} gave a bad replacement: {kept!r} is no part of the result")
-        if grant_of(new) != (granted := grant_of(old)):
-            return _bad(f"the hook {name!r} gave a bad replacement: it changed a person's approval")
-        if granted is not None and point.phase == "in" and not same(new, old):
-            return _bad(f"the hook {name!r} changed a call that a person approved")
-        return new
 
     def _rewritten(self, frame: Frame, fold: Fold, link: Link, event: Event) -> Fold:
         if same(event, fold.event):
@@ -188,7 +165,7 @@ class Judge:
         )
         frame.records = (*frame.records, record)
 
-    def _masked(self, outcome: O) -> O:
+    def _masked(self, outcome: Said) -> Said:
         """The outcome with its words redacted: they go to people, models and records."""
         changes: dict[str, Any] = {}
         for field in fields(cast(Any, outcome)):
@@ -214,12 +191,36 @@ def _bad(reason: str) -> Failure:
     return Failure("bad_output", reason)
 
 
-def _other_than_results(link: Link, new: Event, old: Event) -> str | None:
-    """A field that an outbound replacement changed and that is no part of the result (D§4.1)."""
-    results = link.point.operation.results
-    return next(
-        (name for name in old.payload() if name not in results and getattr(new, name) != getattr(old, name)), None
-    )
+def _unanswerable(link: Link, answer: object) -> str | None:
+    """What is wrong with an answer of this kind at the point of `link`, or None."""
+    name, kind, label = link.name, type(answer).__name__, link.point.label
+    if inspect.iscoroutine(answer):
+        answer.close()
+        return f"the hook {name!r} returned a coroutine; make it an async function"
+    if link.hook.observe:
+        return f"the observer {name!r} answered {kind}; an observer says nothing"
+    if isinstance(answer, Event):
+        return (
+            None if link.point.rule.replaces else f"the hook {name!r} replaced the event, which {label} does not take"
+        )
+    if not isinstance(answer, Outcome):
+        return f"the hook {name!r} answered a {kind}, which is no outcome"
+    return None if link.point.takes(type(answer)) else f"the hook {name!r} answered {kind}, which {label} does not take"
+
+
+def _misplaced(link: Link, new: Event, old: Event) -> str | None:
+    """Why `new` cannot take the place of `old` at the point of `link`, or None."""
+    wrong, point = conforms(new, old), link.point
+    if wrong is None and point.outbound:
+        kept = [name for name in old.payload() if name not in point.operation.results]
+        changed = [name for name in kept if getattr(new, name) != getattr(old, name)]
+        wrong = f"{changed[0]!r} is no part of the result" if changed else None
+    granted = grant_of(old)
+    if wrong is None and grant_of(new) != granted:
+        wrong = "a person's approval is not for a hook to change"
+    if wrong is None and granted is not None and point.phase == "in" and not same(new, old):
+        wrong = "a person approved the call as it was"
+    return f"the hook {link.name!r} gave a bad replacement: {wrong}" if wrong else None
 
 
 def _code_or(code: object, otherwise: str) -> str:

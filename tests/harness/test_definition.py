@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tenter.catalogue import ToolInfo, ToolSpec
-from tenter.harness.tool import tool
+from tenter.harness.definition import tool
 from tenter.kernel import TenterError
 
 

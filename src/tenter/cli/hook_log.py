@@ -1,0 +1,82 @@
+"""The runs of hooks outside the process, from the journal (D§10): each start with its end. It changes nothing."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tenter.cli.journals import find_run, open_journal
+from tenter.cli.texts import one_line, seconds
+from tenter.journal import JournalError, Store, StreamSummary
+from tenter.kernel import TenterError
+
+Execution = Mapping[str, object]
+"""The fields of `hook_started` and, where it ended, of `hook_ended`; besides `run_id` (None outside a run), `finished`."""
+
+LINE = 240
+
+
+async def read_log(config: Path, run_id: str, last: int) -> list[Execution]:
+    """The last executions of a run, or of all that began last. Raises TenterError for a run that is not there."""
+    async with _journal(config) as store:
+        if run_id:
+            summaries = [await find_run(store, run_id)]
+        else:
+            summaries = [] if store is None else list(await store.streams())
+        found: list[Execution] = []
+        for summary in summaries:
+            if store is None or len(found) >= last:
+                break
+            found += await _executions(store, summary)
+    return sorted(found, key=_begin)[-last:]
+
+
+def line(execution: Execution) -> str:
+    """One execution for people; whatever its texts hold, on one line."""
+    began = datetime.fromtimestamp(_begin(execution), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    run = execution["run_id"] or "-"
+    head = f"{began}  {run}  {execution.get('point')}  {execution.get('hook')}  "
+    if not execution["finished"]:
+        return one_line(f"{head}no end on record: it was running when its process ended, or still is", LINE)
+    took = execution.get("duration_ms")
+    took = seconds(took / 1000) if isinstance(took, int | float) else "-"
+    said = [str(execution.get("result"))]
+    if execution.get("exit_code") is not None:
+        said.append(f"exit {execution['exit_code']}")
+    said += [f"{execution['signal']}"] if execution.get("signal") else []
+    said.append(f"-> {execution.get('disposition')}")
+    error = execution.get("error") or execution.get("stderr_tail")
+    return one_line(f"{head}{' '.join(said)} in {took}{f': {error}' if error else ''}", LINE)
+
+
+@asynccontextmanager
+async def _journal(config: Path) -> AsyncIterator[Store | None]:
+    store = open_journal(config)
+    try:
+        yield store
+    except JournalError as error:
+        raise TenterError(str(error)) from None
+    finally:
+        if store is not None:
+            await store.close()
+
+
+async def _executions(store: Store, summary: StreamSummary) -> list[Execution]:
+    """Those of one stream; a start and its end have the same `id`."""
+    run_id = summary.stream.id if summary.stream.kind == "run" else None
+    found: dict[object, dict[str, object]] = {}
+    async for record in store.read(summary.stream):
+        content = record.entry.content
+        if record.entry.kind == "hook_started":
+            found[content.get("id")] = {**content, "run_id": run_id, "started_at": content.get("at"), "finished": False}
+        elif record.entry.kind == "hook_ended":
+            start = found.setdefault(content.get("id"), {"run_id": run_id})
+            start.update({**content, "finished": True})
+    for execution in found.values():
+        execution.pop("at", None)
+    return list(found.values())
+
+
+def _begin(execution: Execution) -> float:
+    began = execution.get("started_at")
+    return began if isinstance(began, int | float) else 0.0

@@ -1,0 +1,151 @@
+"""`tenter hooks`: what will run where, whether the configuration is right, the documents, and what ran (D§13).
+
+`list` and `validate` import nothing that the configuration names, run nothing, and load no event loop.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import cast
+
+import click
+import msgspec
+
+from tenter.catalogue import CATALOGUE
+from tenter.cli.hook_table import POINTS, point_row, table
+from tenter.cli.texts import one_line
+from tenter.config import Listing, Problem, Spec, list_hooks, load, load_user, user_file, validate
+from tenter.harness import BUILTIN_TOOLS
+from tenter.kernel import Point
+
+config_option = click.option("--config", "-c", default="tenter.yaml", show_default=True, help="The configuration file.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+@click.group()
+def hooks() -> None:
+    """What runs at each point, and what ran."""
+
+
+@hooks.command(name="list")
+@click.argument("point", default="")
+@click.option("--all", "every", is_flag=True, help="Show the points without hooks, too, and when each fires.")
+@config_option
+@json_option
+def list_(point: str, *, every: bool, config: str, as_json: bool) -> None:
+    """List the hooks at POINT, or at every point, in the order in which they run."""
+    wanted = [CATALOGUE.resolve(point, "the command line")] if point else list(POINTS)
+    spec, user = load(config, builtin_tools=BUILTIN_TOOLS), load_user()
+    found = list_hooks(spec, user)
+    names = {row.full_name for row in found.rows}
+    shown = [one for one in wanted if every or point or one.name in names]
+    listing = Listing(tuple(row for row in found.rows if row.full_name in {one.name for one in shown}), found.unlisted)
+    if as_json:
+        _print_json({"points": list(map(point_row, shown)), **_builtins(listing)}, _mask(spec, user))
+        return
+    for line in table(listing, shown, every=every):
+        click.echo(_mask(spec, user)(line))
+
+
+@hooks.command(name="validate")
+@config_option
+@json_option
+def validate_(*, config: str, as_json: bool) -> int:
+    """Check the configuration, and all that it names, without running any of it."""
+    problems = validate(config, builtin_tools=BUILTIN_TOOLS)
+    mask = _mask()
+    if as_json:
+        _print_json({"ok": not problems, "problems": list(map(_problem, problems))}, mask)
+    else:
+        for problem in problems:
+            click.echo(one_line(mask(str(problem)), 1000))
+        click.echo(_verdict(len(problems), config), err=bool(problems))
+    return 2 if problems else 0
+
+
+@hooks.command()
+@click.argument("what", default="payload", metavar="[payload|verdict|POINT]")
+@json_option
+def schema(what: str, *, as_json: bool) -> None:
+    """Print the JSON Schema of what a hook outside the process gets, at any point or at POINT, or of what it answers."""
+    from tenter.wire import event_schema, payload_schema, schema_text, verdict_schema
+
+    match what:
+        case "payload":
+            made = payload_schema()
+        case "verdict":
+            made = verdict_schema()
+        case _:
+            made = event_schema(CATALOGUE.resolve(what, "the command line"))
+    # A schema is JSON already; `--json` asks for nothing else.
+    click.echo(json.dumps(made, sort_keys=True) if as_json else schema_text(made), nl=as_json)
+
+
+@hooks.command()
+@click.option("--run", "run_id", default="", help="Only of this run (its id, or the beginning of it).")
+@click.option("--last", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@config_option
+@json_option
+def log(*, run_id: str, last: int, config: str, as_json: bool) -> None:
+    """Show the runs of hooks outside the process, the last ones, in the order in which they began."""
+    import asyncio
+
+    from tenter.cli.hook_log import line, read_log
+
+    found = asyncio.run(read_log(Path(config), run_id, last))
+    if as_json:
+        click.echo(msgspec.json.encode(found))
+        return
+    for execution in found:
+        click.echo(line(execution))
+    if not found:
+        click.echo("no hook ran outside the process yet", err=True)
+
+
+def _verdict(problems: int, config: str) -> str:
+    if problems:
+        return f"{problems} problem{'s' if problems > 1 else ''}"
+    files = [config, *([str(users)] if (users := user_file()) is not None else ())]
+    return one_line(f"ok: {' and '.join(files)}", 1000)
+
+
+def _problem(problem: Problem) -> dict[str, object]:
+    where = problem.where
+    return {
+        "file": where.file,
+        "line": where.line,
+        "column": where.column,
+        "path": list(problem.path),
+        "message": problem.message,
+        "hint": problem.hint,
+    }
+
+
+def _builtins(listing: Listing) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", msgspec.to_builtins(listing))
+
+
+def _mask(*specs: Spec | None) -> Callable[[str], str]:
+    """Takes out of a text what is, or looks like, a secret."""
+    from tenter.controls import FUZZY_PAIRS, PUBLISHED_KEYS
+    from tenter.kernel import TextMask
+
+    names = sorted({name for spec in specs if spec is not None for name in spec.secrets})
+    values = [os.environ[name] for name in names if os.environ.get(name)]
+    return TextMask(values, patterns=PUBLISHED_KEYS, fuzzy=FUZZY_PAIRS).mask
+
+
+def _print_json(value: object, mask: Callable[[str], str]) -> None:
+    click.echo(msgspec.json.encode(_masked(value, mask)))
+
+
+def _masked(value: object, mask: Callable[[str], str]) -> object:
+    """`value` with every text in it masked."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, Mapping):
+        return {key: _masked(one, mask) for key, one in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_masked(one, mask) for one in cast("list[object]", value)]
+    return value
