@@ -5,13 +5,20 @@ PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=$(CURDIR)/constraints.txt 
 RUN_READY := $(VENV)/.run-ready
 TEST_READY := $(VENV)/.test-ready
 CODE := src tests benchmarks examples
+DEMO := .demo
 
 .PHONY: demo test format lint types imports tests docs bench clean
 
+demo: export PATH := $(CURDIR)/$(BIN):$(PATH)
 demo: $(RUN_READY)
-	rm -rf .demo && cp -R examples/fix-tests .demo
-	cd .demo && ../$(BIN)/tenter run fix "make the tests pass"
-	cd .demo && ../$(BIN)/tenter hooks log
+	@rm -rf $(DEMO) && cp -R examples/fix-tests $(DEMO)
+	@echo 'A project whose tests fail:  $$ python3 -m unittest'
+	@cd $(DEMO) && ! python3 -B -m unittest
+	@echo && echo 'An agent repairs it, on hooks:  $$ tenter run fix "make the tests pass" --steps'
+	@cd $(DEMO) && tenter run fix "make the tests pass" --steps
+	@echo && echo 'What the hook log-tools wrote:  $$ cat tool-calls.log'
+	@cat $(DEMO)/tool-calls.log
+	@echo && echo 'Look closer:  $$ cd $(DEMO) && $(CURDIR)/$(BIN)/tenter hooks list   (or hooks log, runs list, runs show RUN)'
 
 test: lint types imports tests
 

@@ -13,7 +13,9 @@ from tenter.catalogue import CATALOGUE, Envelope, Op, TaskRef, ToolCall, ToolCal
 from tenter.kernel import Declaration, Redactor, Runtime, Trace
 
 COUNTS = (0, 1, 10, 100)
-PAIRS = 41
+PAIRS = 101
+DISPATCHES = 600
+"""As many fill one trace: about what a run writes."""
 
 
 async def nothing(event: object) -> None:
@@ -41,7 +43,7 @@ async def bare(hooks: tuple[Callable[[object], Coroutine[object, object, None]],
 async def measure_one(count: int, *, deadline: float | None = None, secrets: tuple[str, ...] = ()) -> dict[str, float]:
     """Ratio and nanoseconds a dispatch for `count` hooks."""
     kernel, happening, hooks = runtime(count, deadline, secrets), event(), (nothing,) * count
-    rounds = max(20, 4_000 // (count + 1)) if deadline is None else 50
+    rounds = max(20, DISPATCHES // (count + 1)) if deadline is None else 50 // count
     ratios: list[float] = []
     ours: list[float] = []
     theirs: list[float] = []

@@ -15,7 +15,7 @@ def no_bytecode(event: ToolCallEvent) -> ToolCallEvent | None:
 
 
 class Audit(Hook):
-    """Counts what the agent did."""
+    """Counts how the calls ended that were allowed, and says so when the run ends."""
 
     name = "audit"
     observe = True

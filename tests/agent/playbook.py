@@ -10,10 +10,14 @@ in `#2`.
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Self, TypeVar, cast
 
-from tenter.agent import BLANK, AgentLoop, Plan, Standing, Waiting
+import msgspec
+
+from tenter.agent import BLANK, AgentLoop, Ended, Plan, Standing, Waiting
 from tenter.catalogue import (
     Envelope,
+    ErrorInfo,
     InputEvent,
+    Limits,
     ModelResponse,
     RunEndEvent,
     RunStartEvent,
@@ -40,6 +44,8 @@ PLAN = Plan(envelope=ENVELOPE, input="make it green", instructions="You fix test
 
 START = 1_000.0
 
+DUE = msgspec.structs.replace(PLAN, limits=Limits(deadline=START + 60))
+
 NOTHING: Results = {}
 
 LEAVES = ("0.task.created.0", "0.request.received.0", "1.llm.invoked.0", "1.tool_calls.extracted.0", "1.tool.invoked.0")
@@ -48,7 +54,7 @@ LEAVES = ("0.task.created.0", "0.request.received.0", "1.llm.invoked.0", "1.tool
 WORK: Mapping[str, Callable[[Any], Results]] = {
     "task.created": lambda event: {"task": event.task},
     "request.received": lambda event: {"input": event.input},
-    "llm.invoked": lambda event: {"response": ModelResponse(model="m", text="done")},
+    "llm.invoked": lambda event: {"response": ModelResponse(model="m", text="done", cost_usd=0.0)},
     "tool_calls.extracted": lambda event: {"calls": event.response.tool_calls},
     "tool.invoked": lambda event: {"result": ToolResult(output=f"{event.call.name} ran")},
     "task.complete": lambda event: {"verdict": "complete", "output": event.output},
@@ -201,3 +207,14 @@ ASKED = Suspended(
     digest="sha256:1",
 )
 """What a hook's Suspend comes to."""
+
+
+def error_of(standing: Standing) -> ErrorInfo:
+    assert isinstance(standing, Ended)
+    assert standing.error is not None
+    return standing.error
+
+
+def told(standing: Standing) -> list[str]:
+    """What the model was told of its tool calls."""
+    return [message.content for message in standing.progress.messages if message.role == "tool"]

@@ -2,6 +2,7 @@ import msgspec
 import pytest
 from tests.agent.playbook import (
     ASKED,
+    DUE,
     ENVELOPE,
     LEAVES,
     NOTHING,
@@ -10,9 +11,11 @@ from tests.agent.playbook import (
     Playbook,
     begun,
     calls,
+    error_of,
     finished,
     plainly,
     said,
+    told,
     until,
 )
 
@@ -22,6 +25,7 @@ from tenter.catalogue import (
     ErrorInfo,
     Limits,
     Message,
+    ModelResponse,
     Status,
     TaskRef,
     ToolCall,
@@ -34,21 +38,8 @@ from tenter.kernel import Blocked, Escalated, Failed, Retry, Unknown
 
 REFUSED = Blocked(reason="not today", code="policy_denied", hook="guard")
 BROKEN = Failed(message="it broke", code="provider_permanent", exception="ProviderError")
+LATE = Failed(message="too late", code="timeout")
 HANDED_OVER = Escalated(reason="too hot", queue="oncall", hook="guard")
-
-DUE = msgspec.structs.replace(PLAN, limits=Limits(deadline=START + 60))
-
-
-def error_of(standing: Standing) -> ErrorInfo:
-    assert isinstance(standing, Ended)
-    assert standing.error is not None
-    return standing.error
-
-
-def told(standing: Standing) -> list[str]:
-    """What the model was told of its tool calls."""
-    return [message.content for message in standing.progress.messages if message.role == "tool"]
-
 
 # What fires, and in which order
 
@@ -149,9 +140,10 @@ def test_what_the_first_hooks_replace_is_what_the_run_goes_on_with() -> None:
         >> "1.llm.invoked.0"
         << REFUSED
     ).ending(1, "blocked")
-    standing = playbook.play()
+    standing = playbook.play(msgspec.structs.replace(PLAN, sender="ann"))
     assert playbook.event("0.task.created.0").task == renamed
-    assert playbook.event("0.request.received.0").input == "cleaned"
+    received = playbook.event("0.request.received.0")
+    assert (received.input, received.sender) == ("cleaned", "ann")
     assert standing.progress.messages[-1] == Message(role="user", content="cleaned twice")
     end = playbook.event("close blocked")
     assert (end.input, end.task, end.idempotency_key, end.envelope) == ("cleaned", recorded, "k-1", ENVELOPE)
@@ -202,20 +194,10 @@ def test_a_refused_output_ends_the_run_blocked() -> None:
     assert error_of(playbook.play()).code == "policy"
 
 
-@pytest.mark.parametrize(
-    ("ending", "text"),
-    [
-        (REFUSED, "Refused by the hook 'guard': not today"),
-        (
-            Blocked(reason="raw stderr", code="hook_failed", hook="guard", failed=True),
-            "The hook 'guard' failed, so this call has no result.",
-        ),
-    ],
-)
-def test_a_refused_call_gets_a_stand_in_and_the_run_goes_on(ending: Blocked, text: str) -> None:
-    playbook = until("1.tool.invoked.0") << ending >> "2.llm.invoked.0" << REFUSED
+def test_a_refused_call_gets_a_stand_in_and_the_run_goes_on() -> None:
+    playbook = until("1.tool.invoked.0") << REFUSED >> "2.llm.invoked.0" << REFUSED
     standing = playbook.ending(2, "blocked").play()
-    assert told(standing) == [text]
+    assert told(standing) == ["Refused by the hook 'guard': not today"]
     assert standing.progress.messages[-1].is_error
 
 
@@ -362,11 +344,13 @@ def test_the_output_is_the_one_that_the_verdict_leaves() -> None:
     assert standing.output == {"answer": 42}
 
 
-def test_a_models_structured_output_is_the_candidate() -> None:
+def test_a_models_structured_output_is_the_candidate_and_its_extensions_are_kept() -> None:
     playbook = plainly()
-    playbook.script[4] = ("1.llm.invoked.0", said("in words", output={"answer": 42}))
-    playbook.play()
+    response = ModelResponse(model="m", text="in words", output={"answer": 42}, extensions={"thinking": "opaque"})
+    playbook.script[4] = ("1.llm.invoked.0", {"response": response})
+    standing = playbook.play()
     assert playbook.event("1.task.complete.0").output == {"answer": 42}
+    assert standing.progress.messages[-1].extensions == {"thinking": "opaque"}
 
 
 # Limits
@@ -380,7 +364,8 @@ def test_a_passed_deadline_ends_the_run_before_the_next_operation(leaf: str) -> 
     playbook = playbook.ending(step, "failed")
     error = error_of(playbook.play(DUE))
     assert (error.code, error.message) == ("timeout", "the run's deadline has passed")
-    assert playbook.event(f"{step}.activity.failed.0").operation is None
+    failed = playbook.event(f"{step}.activity.failed.0")
+    assert (failed.operation, failed.attempt) == (None, None)
 
 
 def test_a_deadline_that_passed_before_the_start_lets_nothing_begin() -> None:
@@ -396,11 +381,19 @@ def test_a_deadline_that_passes_before_a_retry_ends_the_run() -> None:
 
 
 def test_a_call_that_the_deadline_ended_is_one_failure_and_ends_the_run() -> None:
-    late = Failed(message="the deadline passed during the call", code="timeout")
-    playbook = (until("1.tool.invoked.0") << late).taking(60) >> "1.activity.failed.0"
-    playbook = playbook.ending(1, "failed")
-    error = error_of(playbook.play(DUE))
-    assert (error.code, error.message) == ("timeout", late.message)
+    playbook = (until("1.tool.invoked.0") << LATE).taking(60) >> "1.activity.failed.0"
+    error = error_of(playbook.ending(1, "failed").play(DUE))
+    assert (error.code, error.message) == ("timeout", LATE.message)
+
+
+def test_a_call_that_came_too_late_by_itself_lets_the_run_go_on() -> None:
+    playbook = until("1.tool.invoked.0") << LATE >> "1.activity.failed.0, 2.llm.invoked.0" << REFUSED
+    assert told(playbook.ending(2, "blocked").play(DUE)) == ["The tool failed: too late"]
+
+
+def test_a_call_that_failed_otherwise_is_a_failure_beside_the_passed_deadline() -> None:
+    playbook = (until("1.tool.invoked.0") << BROKEN).taking(60) >> "1.activity.failed.0, 2.activity.failed.1"
+    assert error_of(playbook.ending(2, "failed").play(DUE)).code == "timeout"
 
 
 def test_an_output_in_time_completes_the_run_whatever_follows() -> None:

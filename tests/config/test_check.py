@@ -78,7 +78,6 @@ def test_what_the_schema_allows_is_read(schema: Schema, text: str, value: object
         (Flag(), "Off", "f:1:1: expected true or false, got 'Off'; write false"),
         (Flag(), "FALSE", "f:1:1: expected true or false, got 'FALSE'; write false"),
         (Flag(), "1", "f:1:1: expected true or false, got 1"),
-        (Flag(true_is_refused="true is early"), "true", "f:1:1: true is early; write false or remove it"),
         (
             Choice(words=("warn", "block")),
             "blok",
@@ -233,7 +232,9 @@ def test_every_value_has_its_place_and_a_positioned_table_holds_its_own() -> Non
     assert outcome.positions[("hooks", 0, "name")] == Position("f", 2, 11)
     assert outcome.positions[("hooks", 0, "env")] == Position("f", 3, 5)
     assert outcome.positions[("hooks", 0, "env", "x")] == Position("f", 4, 10)
-    assert outcome.value == {"hooks": ({"name": "a", "env": {"x": "y"}, "where": Position("f", 2, 5)},)}
+    assert outcome.value == {
+        "hooks": ({"name": "a", "env": {"x": "y"}, "where": Position("f", 2, 5), "path": ("hooks", 0)},)
+    }
 
 
 def test_nothing_more_is_said_about_what_the_document_reported_already() -> None:

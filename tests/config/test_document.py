@@ -1,8 +1,7 @@
 """Strict YAML: words stay words, every key and value has its place, and nothing in a file can make reading dear."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.config.document import DEEPEST, LARGEST, MOST_VALUES, Broken, Listing, Mapping, Node, Plain, Scalar, parse
 from tenter.config.problem import Position

@@ -42,13 +42,13 @@ def table(schema: Schema, *path: str) -> Schema:
 @pytest.mark.parametrize(
     ("path", "spec", "made"),
     [
-        ((), Spec, {"file", "positions"}),
+        ((), Spec, {"file", "digest", "positions"}),
         (("models",), ModelSpec, set[str]()),
         (("tasks",), TaskSpec, set[str]()),
         (("tools",), ToolSpec, set[str]()),
         (("hooks",), HooksSpec, set[str]()),
         (("hooks", "defaults"), HookDefaults, set[str]()),
-        (("hooks", "events"), HookSpec, {"where"}),
+        (("hooks", "events"), HookSpec, {"where", "path"}),
         (("hooks", "events", "mutate"), MutateSpec, set[str]()),
     ],
 )
@@ -75,7 +75,6 @@ def test_every_usable_key_is_a_field_of_its_spec_and_every_field_a_key(
         "hooks: {events: {tool.before: [{name: a, mcp: {}}]}}",
         "hooks: {events: {tool.before: [{name: a, python: 'a:b', when: 'true'}]}}",
         "hooks: {events: {tool.before: [{name: a, python: 'a:b', suspend_mode: retry_backoff}]}}",
-        "hooks: {events: {tool.before: [{name: a, script: x, on_error: warn, mutate: {enabled: true}}]}}",
     ],
 )
 def test_what_nothing_carries_out_yet_is_refused_as_that_and_not_as_unknown(text: str) -> None:
@@ -108,6 +107,16 @@ def test_a_setting_of_processes_is_refused_for_a_python_hook(setting: str) -> No
     assert [one.split("; ")[0] for one in hook_problems(f"{{name: a, python: 'm:f', {setting}}}")] == [
         f"'{setting.split(':', 1)[0]}' needs 'command' or 'script' beside it"
     ]
+
+
+def test_metadata_need_a_verdict_to_stand_in_unless_they_are_switched_off() -> None:
+    hook = "{{name: a, script: x, on_error: warn, {}}}"
+    assert hook_problems(hook.format("mutate: {enabled: true}, verdict: json")) == []
+    assert hook_problems(hook.format("mutate: {enabled: false}")) == []
+    assert hook_problems(hook.format("mutate: {enabled: true}")) == [
+        "'mutate' needs 'verdict' beside it; metadata stand in the verdict"
+    ]
+    assert hook_problems("{name: a, python: 'm:f', mutate: {enabled: true}}") != []
 
 
 def test_an_observer_has_no_verdict() -> None:

@@ -1,5 +1,6 @@
 """A file becomes a spec, or an error that holds everything that is wrong with it; quickly, and nothing is run."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenter.config.load import load, parse_spec
+from tenter.config.loading import load, load_user, parse_draft, parse_spec
 from tenter.config.problem import ConfigError, Position
 from tenter.config.spec import HookSpec, ModelSpec, Spec, TaskSpec, ToolSpec
 from tenter.kernel import FrozenDict
@@ -73,6 +74,7 @@ def test_everything_that_a_file_may_say_is_in_the_spec(tmp_path: Path) -> None:
     assert spec.hooks.events["tool.invoked.post"] == (
         HookSpec(
             where=Position(str(path), 20, 9),
+            path=("hooks", "events", "tool.invoked.post", 0),
             name="log",
             script="cat >> log\n",
             on_error="warn",
@@ -114,7 +116,62 @@ def test_a_spec_is_frozen_all_the_way_down() -> None:
 
 def test_a_file_that_only_says_its_version_is_an_empty_spec() -> None:
     spec = parse_spec(b"version: 1\n", "t.yaml")
-    assert spec == Spec(file="t.yaml", version=1, positions=spec.positions)
+    assert spec == Spec(file="t.yaml", digest=spec.digest, version=1, positions=spec.positions)
+
+
+def test_a_spec_has_the_digest_of_the_bytes_of_its_file() -> None:
+    spec = parse_spec(b"version: 1\n", "t.yaml")
+    assert spec.digest == f"sha256:{hashlib.sha256(b'version: 1' + bytes([10])).hexdigest()}"
+    assert spec.digest != parse_spec(b"version: 1\n\n", "t.yaml").digest
+
+
+def test_the_users_file_is_in_the_configuration_folder_that_the_environment_names(tmp_path: Path) -> None:
+    for folder in ("xdg", "home/.config"):
+        (tmp_path / folder / "tenter").mkdir(parents=True)
+        (tmp_path / folder / "tenter" / "tenter.yaml").write_text(f"version: 1\nsecrets: [{folder[:3].upper()}]\n")
+    home, xdg = str(tmp_path / "home"), str(tmp_path / "xdg")
+    secrets = [
+        found.secrets if (found := load_user(environment)) else None
+        for environment in (
+            {"HOME": home, "XDG_CONFIG_HOME": xdg},
+            {"HOME": home},
+            {"HOME": home, "XDG_CONFIG_HOME": "relative"},
+            {"HOME": str(tmp_path)},
+            {},
+        )
+    ]
+    assert secrets == [("XDG",), ("HOM",), ("HOM",), None, None]
+
+
+def test_a_users_file_that_cannot_be_read_is_an_error_and_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "tenter").mkdir()
+    (tmp_path / "tenter" / "tenter.yaml").symlink_to(tmp_path / "gone")
+    with pytest.raises(ConfigError, match="there is no such file"):
+        load_user({"XDG_CONFIG_HOME": str(tmp_path)})
+
+
+def test_what_is_right_in_a_file_with_problems_is_read_as_well() -> None:
+    text = """\
+version: 2
+secrets: [A]
+models: {good: {provider: scripted, file: a}, bad: {provider: scripted}}
+tools: {mine: {python: "m:f"}}
+hooks:
+  events:
+    tool.before:
+      - {name: bad name, script: x, on_error: warn}
+      - {name: good, script: x, on_error: warn, prioritty: 3}
+      - {name: both, script: x, command: [y], on_error: warn}
+      - 3
+    tool.after: 3
+"""
+    draft = parse_draft(text.encode(), "t.yaml")
+    assert draft.spec is not None
+    assert [(one.path, one.name) for one in draft.spec.hooks.events["tool.before"]] == [
+        (("hooks", "events", "tool.before", 1), "good")
+    ]
+    assert (draft.spec.secrets, list(draft.spec.models), list(draft.spec.tools)) == (("A",), ["good"], ["mine"])
+    assert [one.where.line for one in draft.problems] == [1, 3, 8, 9, 10, 11, 12]
 
 
 def test_problems_of_the_text_and_of_its_meaning_are_reported_together_in_the_order_of_the_file(tmp_path: Path) -> None:
@@ -171,7 +228,7 @@ HOSTILE = {
 
 MEASURE = """
 import re, sys, time
-from tenter.config.load import load
+from tenter.config.loading import load
 from tenter.config.problem import ConfigError
 def peak():
     # Not getrusage, which begins with what the parent had when it started this process.
@@ -205,7 +262,7 @@ def test_a_hostile_file_is_refused_within_100_ms_and_64_mb(case: str, tmp_path: 
 
 def test_loading_imports_no_event_loop_database_process_or_network_library() -> None:
     script = (
-        "import sys; from tenter.config.load import parse_spec; parse_spec(b'version: 1', 'f');"
+        "import sys; from tenter.config.loading import parse_spec; parse_spec(b'version: 1', 'f');"
         "print(*{name.split('.')[0] for name in sys.modules} & {'asyncio', 'sqlite3', 'subprocess', 'rich', 'httpx'})"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)

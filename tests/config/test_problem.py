@@ -3,8 +3,7 @@
 import pickle
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.config.problem import ConfigError, Position, Problem, nearest, printable, quoted, render_path
 

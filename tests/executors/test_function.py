@@ -174,7 +174,7 @@ def test_code_that_fails_when_it_is_loaded_is_an_error_with_file_and_masked_word
 
 def test_an_attribute_that_raises_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("def __getattr__(name): raise LookupError(name)\n")
-    assert "LookupError: 'check'" in refused("a.py:check", tmp_path)
+    assert "LookupError: check" in refused("a.py:check", tmp_path)
 
 
 def test_the_interrupt_of_the_user_passes(tmp_path: Path) -> None:

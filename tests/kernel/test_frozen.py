@@ -331,3 +331,48 @@ def test_where_the_stack_is_nearly_full_a_deep_value_is_refused_and_not_a_crash(
 
     with pytest.raises((ValueError, RecursionError)):
         deeper(900)
+
+
+class Deep(FrozenStruct, frozen=True, kw_only=True):
+    extra: Mapping[str, object] = FrozenDict()
+    parts: tuple[object, ...] = ()
+
+
+def made() -> Deep:
+    return Deep(extra={"a": [1, {"b": [2]}]}, parts=cast("tuple[object, ...]", [[3]]))
+
+
+@pytest.mark.promise(3)
+@pytest.mark.parametrize(
+    "value",
+    [
+        made(),
+        msgspec.structs.replace(Deep(), extra={"a": [1, {"b": [2]}]}, parts=[[3]]),
+        msgspec.json.decode(b'{"extra": {"a": [1, {"b": [2]}]}, "parts": [[3]]}', type=Deep),
+        msgspec.convert({"extra": {"a": [1, {"b": [2]}]}, "parts": [[3]]}, Deep),
+        pickle.loads(pickle.dumps(made())),
+    ],
+    ids=["made", "replaced", "decoded", "converted", "unpickled"],
+)
+def test_a_frozen_struct_is_frozen_all_the_way_down_however_it_came_to_be(value: Deep) -> None:
+    assert (value.extra, value.parts) == ({"a": (1, {"b": (2,)})}, ((3,),))
+    assert is_frozen(value.extra)
+    assert freeze(value) is value
+    assert freeze([value]) == (value,)
+
+
+@pytest.mark.promise(3)
+@given(DATA)
+def test_what_a_frozen_struct_holds_cannot_change_whatever_it_was_given(data: object) -> None:
+    assert is_frozen(Deep(extra={"data": data}).extra)
+
+
+def test_a_frozen_struct_refuses_what_cannot_be_frozen() -> None:
+    with pytest.raises(TypeError, match="the class 'Changeable' cannot be frozen"):
+        Deep(extra={"a": Changeable()})
+
+
+def test_a_frozen_struct_keeps_what_is_frozen_already() -> None:
+    value = made()
+    again = Deep(extra=value.extra, parts=value.parts)
+    assert (again.extra is value.extra, again.parts is value.parts) == (True, True)

@@ -1,93 +1,142 @@
 """The command line (D§13): verbs, each in a file of its own that is loaded only when it is used.
 
-Three endings beside a verb's own exit code: a mistake of the user (2, one line, no traceback), interrupted (130), and a
-bug of ours (70, with a report that can be pasted into an issue).
+Endings beside a verb's own exit code: a mistake of the user (2, or 1 for what was found wrong; no traceback),
+interrupted (130), and a bug of ours (70, with a report that can be pasted into an issue).
 """
 
+import contextlib
 import importlib
+import io
+import os
 import platform
 import sys
+import traceback
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 
+from tenter.cli.masking import Masking, mask
 from tenter.cli.texts import escaped
+from tenter.config import nearest
 from tenter.kernel import TenterError
 
-VERBS: Mapping[str, Mapping[str, str]] = {
-    "": {"init": "init:init", "run": "run:run", "runs": "runs:runs", "hooks": "hooks:hooks"},
+VERBS: Final[Mapping[str, str]] = {
+    "init": "Write a commented tenter.yaml, a script and an example hook.",
+    "run": "Run a task with its hooks.",
+    "runs": "What ran, and how it ended.",
+    "hooks": "What runs at each point, and what ran.",
 }
+"""Each verb is the command of its name in the file of its name. What it is for stands here, so `--help` loads none."""
+
+FAILURE, MISTAKE, BUG, INTERRUPTED = 1, 2, 70, 130
 
 
-class LazyGroup(click.Group):
-    """A group whose verbs are named in a table and loaded when they are asked for."""
-
-    def __init__(self, *, table: Mapping[str, str], **settings: object) -> None:
-        super().__init__(**settings)  # type: ignore[arg-type]  # what click takes, as the caller gives it
-        self._table = table
+class Verbs(click.Group):
+    """The verbs of the table, loaded when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._table)
+        return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._table:
+        if cmd_name not in VERBS:
             return None
-        file, name = self._table[cmd_name].split(":")
-        found: object = getattr(importlib.import_module(f"tenter.cli.{file}"), name)
-        return found if isinstance(found, click.Command) else None
+        found: object = getattr(importlib.import_module(f"tenter.cli.{cmd_name}"), cmd_name)
+        assert isinstance(found, click.Command), f"tenter.cli.{cmd_name} has no command of its name"
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        verb = args[0]
+        if verb not in VERBS and not verb.startswith("-"):
+            near = nearest(verb, VERBS)
+            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(VERBS)}."
+            raise click.UsageError(f"there is no verb {verb!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
 
 
 @click.command(
-    cls=LazyGroup,
-    table=VERBS[""],
+    cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done or completed, 1 failed or cancelled, 2 usage or configuration, 3 blocked, 4 waiting for"
+    " a person, 5 escalated, 70 a bug of tenter, 130 interrupted.",
 )
 @click.version_option(package_name="tenter", message="%(prog)s %(version)s")
-def tenter() -> None:
+@click.pass_context
+def tenter(context: click.Context) -> None:
     """Hooks for AI agents: write a guardrail once, run it everywhere, prove that it ran."""
+    if os.environ.get("NO_COLOR"):
+        context.color = False
 
 
 def main() -> NoReturn:
     """The entry point: runs the verb and turns every ending into an exit code."""
-    sys.exit(run(sys.argv[1:]))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that knows less than Unicode is no bug
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _say(f"the output could not be written: {error.strerror}")
+        code = code or FAILURE
+        with contextlib.suppress(OSError):
+            sys.stdout.close()  # or the interpreter tries once more, and prints a traceback
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
     """Runs one command line and returns its exit code."""
+    masks: list[Masking] = []
     try:
-        code: object = tenter.main(args=arguments, prog_name="tenter", standalone_mode=False)
-    except click.exceptions.Exit as done:
-        return done.exit_code
-    except click.ClickException as wrong:
-        wrong.show()
-        return wrong.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
-        return 130
-    except TenterError as mistake:
-        click.echo(f"tenter: {escaped(str(mistake))}", err=True)
-        return 2
-    except BrokenPipeError:
-        return 1
-    except Exception as bug:
-        _report(bug, arguments)
-        return 70
+        code: object = tenter.main(args=arguments, prog_name="tenter", standalone_mode=False, obj=masks)
+    except (Exception, KeyboardInterrupt) as error:
+        return _told(error, arguments, masks)
     return code if isinstance(code, int) else 0
 
 
-def _report(bug: Exception, arguments: list[str]) -> None:
+def _told(error: BaseException, arguments: list[str], masks: list[Masking]) -> int:
+    """Tells the user what ended the verb, and gives the exit code for it."""
+    match error:
+        case click.UsageError():
+            error.show()
+            code = MISTAKE
+        case click.Abort() | KeyboardInterrupt():
+            click.echo("interrupted", err=True)
+            code = INTERRUPTED
+        case click.ClickException():
+            _say(error.format_message())
+            code = error.exit_code
+        case TenterError():
+            _say(str(error))
+            code = MISTAKE
+        case _:
+            _report(error, arguments, masks)
+            code = BUG
+    return code
+
+
+def _say(text: str) -> None:
+    click.echo(f"tenter: {escaped(mask()(text))}", err=True)
+
+
+def _report(bug: BaseException, arguments: list[str], masks: list[Masking]) -> None:
+    """Says what is needed to find the bug; `masks` are those of verbs that know more secrets."""
     from importlib.metadata import version
 
-    from tenter.controls import FUZZY_PAIRS, PUBLISHED_KEYS
-    from tenter.kernel import Redactor
-
-    redactor = Redactor(patterns=PUBLISHED_KEYS, fuzzy=FUZZY_PAIRS)
-    lines = (
-        "tenter came upon a bug of its own. Please report it, with what follows:",
-        "",
-        f"tenter {version('tenter')}, Python {platform.python_version()}, {platform.platform()}",
-        redactor.mask_fuzzy(f"command: tenter {' '.join(arguments[:2])}"),
-        redactor.mask_exception_text(bug, stack=True),
+    text = "\n".join(
+        (
+            f"tenter {version('tenter')}, Python {platform.python_version()}, {platform.platform()}",
+            f"command: tenter {' '.join(arguments)}",
+            "".join(traceback.format_exception(bug)),
+        )
     )
-    click.echo("\n".join(lines), err=True)
+    for one in (mask(), *masks):
+        text = one(text)
+    click.echo("tenter came upon a bug of its own. Please report it, with what follows:\n", err=True)
+    click.echo(escaped(text.rstrip()), err=True)

@@ -1,28 +1,24 @@
 """The runs of hooks outside the process, from the journal (D§10): each start with its end. It changes nothing."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tenter.cli.journals import find_run, open_journal
+from tenter.catalogue import CATALOGUE
+from tenter.cli.journals import find_run, journal_of
 from tenter.cli.texts import one_line, seconds
-from tenter.journal import JournalError, Store, StreamSummary
-from tenter.kernel import TenterError
+from tenter.journal import Store, StreamSummary
 
 Execution = Mapping[str, object]
-"""The fields of `hook_started` and, where it ended, of `hook_ended`; besides `run_id` (None outside a run), `finished`."""
+"""The fields of `hook_started` and of `hook_ended`, if it ended; `run_id`, None outside a run; `finished`."""
 
 LINE = 240
 
 
 async def read_log(config: Path, run_id: str, last: int) -> list[Execution]:
     """The last executions of a run, or of all that began last. Raises TenterError for a run that is not there."""
-    async with _journal(config) as store:
-        if run_id:
-            summaries = [await find_run(store, run_id)]
-        else:
-            summaries = [] if store is None else list(await store.streams())
+    async with journal_of(config) as store:
+        summaries = await _streams(store, run_id)
         found: list[Execution] = []
         for summary in summaries:
             if store is None or len(found) >= last:
@@ -35,7 +31,9 @@ def line(execution: Execution) -> str:
     """One execution for people; whatever its texts hold, on one line."""
     began = datetime.fromtimestamp(_begin(execution), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     run = execution["run_id"] or "-"
-    head = f"{began}  {run}  {execution.get('point')}  {execution.get('hook')}  "
+    point = execution.get("point")
+    label = CATALOGUE[point].label if isinstance(point, str) and point in CATALOGUE else point
+    head = f"{began}  {run}  {label}  {execution.get('hook')}  "
     if not execution["finished"]:
         return one_line(f"{head}no end on record: it was running when its process ended, or still is", LINE)
     took = execution.get("duration_ms")
@@ -49,16 +47,11 @@ def line(execution: Execution) -> str:
     return one_line(f"{head}{' '.join(said)} in {took}{f': {error}' if error else ''}", LINE)
 
 
-@asynccontextmanager
-async def _journal(config: Path) -> AsyncIterator[Store | None]:
-    store = open_journal(config)
-    try:
-        yield store
-    except JournalError as error:
-        raise TenterError(str(error)) from None
-    finally:
-        if store is not None:
-            await store.close()
+async def _streams(store: Store | None, run_id: str) -> Sequence[StreamSummary]:
+    """The stream of a run, or all streams, the last begun first."""
+    if run_id:
+        return [await find_run(store, run_id)]
+    return [] if store is None else await store.streams()
 
 
 async def _executions(store: Store, summary: StreamSummary) -> list[Execution]:

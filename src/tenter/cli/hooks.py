@@ -14,12 +14,16 @@ import msgspec
 
 from tenter.catalogue import CATALOGUE
 from tenter.cli.hook_table import POINTS, point_row, table
-from tenter.cli.texts import one_line
+from tenter.cli.masking import mask
+from tenter.cli.texts import json_text, one_line
 from tenter.config import Listing, Problem, Spec, list_hooks, load, load_user, user_file, validate
 from tenter.harness import BUILTIN_TOOLS
-from tenter.kernel import Point
+from tenter.kernel import TextMask
 
 config_option = click.option("--config", "-c", default="tenter.yaml", show_default=True, help="The configuration file.")
+LONGEST = 1000
+"""Characters of a problem's line."""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
@@ -44,8 +48,9 @@ def list_(point: str, *, every: bool, config: str, as_json: bool) -> None:
     if as_json:
         _print_json({"points": list(map(point_row, shown)), **_builtins(listing)}, _mask(spec, user))
         return
+    masked = _mask(spec, user)
     for line in table(listing, shown, every=every):
-        click.echo(_mask(spec, user)(line))
+        click.echo(masked(line))
 
 
 @hooks.command(name="validate")
@@ -54,12 +59,12 @@ def list_(point: str, *, every: bool, config: str, as_json: bool) -> None:
 def validate_(*, config: str, as_json: bool) -> int:
     """Check the configuration, and all that it names, without running any of it."""
     problems = validate(config, builtin_tools=BUILTIN_TOOLS)
-    mask = _mask()
     if as_json:
-        _print_json({"ok": not problems, "problems": list(map(_problem, problems))}, mask)
+        _print_json({"ok": not problems, "problems": list(map(_problem, problems))}, _mask())
     else:
+        masked = _mask() if problems else str
         for problem in problems:
-            click.echo(one_line(mask(str(problem)), 1000))
+            click.echo(one_line(masked(str(problem)), LONGEST))
         click.echo(_verdict(len(problems), config), err=bool(problems))
     return 2 if problems else 0
 
@@ -68,7 +73,7 @@ def validate_(*, config: str, as_json: bool) -> int:
 @click.argument("what", default="payload", metavar="[payload|verdict|POINT]")
 @json_option
 def schema(what: str, *, as_json: bool) -> None:
-    """Print the JSON Schema of what a hook outside the process gets, at any point or at POINT, or of what it answers."""
+    """Print the JSON Schema of what a command gets on stdin, at any point or at POINT, or of its verdict."""
     from tenter.wire import event_schema, payload_schema, schema_text, verdict_schema
 
     match what:
@@ -95,7 +100,7 @@ def log(*, run_id: str, last: int, config: str, as_json: bool) -> None:
 
     found = asyncio.run(read_log(Path(config), run_id, last))
     if as_json:
-        click.echo(msgspec.json.encode(found))
+        click.echo(json_text(found))
         return
     for execution in found:
         click.echo(line(execution))
@@ -107,7 +112,7 @@ def _verdict(problems: int, config: str) -> str:
     if problems:
         return f"{problems} problem{'s' if problems > 1 else ''}"
     files = [config, *([str(users)] if (users := user_file()) is not None else ())]
-    return one_line(f"ok: {' and '.join(files)}", 1000)
+    return one_line(f"ok: {' and '.join(files)}", LONGEST)
 
 
 def _problem(problem: Problem) -> dict[str, object]:
@@ -127,25 +132,22 @@ def _builtins(listing: Listing) -> Mapping[str, object]:
 
 
 def _mask(*specs: Spec | None) -> Callable[[str], str]:
-    """Takes out of a text what is, or looks like, a secret."""
-    from tenter.controls import FUZZY_PAIRS, PUBLISHED_KEYS
-    from tenter.kernel import TextMask
-
-    names = sorted({name for spec in specs if spec is not None for name in spec.secrets})
-    values = [os.environ[name] for name in names if os.environ.get(name)]
-    return TextMask(values, patterns=PUBLISHED_KEYS, fuzzy=FUZZY_PAIRS).mask
+    """Takes out of a text what is, or looks like, a secret; the files' own `secrets` are."""
+    names = {name for spec in specs if spec is not None for name in spec.secrets}
+    told, guessed = TextMask([os.environ[name] for name in sorted(names) if name in os.environ]), mask()
+    return lambda text: guessed(told.mask(text))
 
 
-def _print_json(value: object, mask: Callable[[str], str]) -> None:
-    click.echo(msgspec.json.encode(_masked(value, mask)))
+def _print_json(value: object, masked: Callable[[str], str]) -> None:
+    click.echo(json_text(_masked(value, masked)))
 
 
-def _masked(value: object, mask: Callable[[str], str]) -> object:
+def _masked(value: object, masked: Callable[[str], str]) -> object:
     """`value` with every text in it masked."""
     if isinstance(value, str):
-        return mask(value)
+        return masked(value)
     if isinstance(value, Mapping):
-        return {key: _masked(one, mask) for key, one in cast("Mapping[object, object]", value).items()}
+        return {key: _masked(one, masked) for key, one in cast("Mapping[object, object]", value).items()}
     if isinstance(value, list | tuple):
-        return [_masked(one, mask) for one in cast("list[object]", value)]
+        return [_masked(one, masked) for one in cast("list[object]", value)]
     return value

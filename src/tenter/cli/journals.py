@@ -1,17 +1,43 @@
 """The journal of a project, for the verbs that read it: opened where it is, never made."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
-from tenter.journal import SqliteStore, Store, StreamSummary
+import click
+
+from tenter.journal import JournalError, SqliteStore, Store, StreamSummary
 from tenter.kernel import TenterError
 
-JOURNAL = Path(".tenter", "journal.db")
+JOURNAL: Final = Path(".tenter", "journal.db")
+MOST_NAMED: Final = 5
 
 
 def open_journal(config: Path) -> Store | None:
-    """The journal beside the configuration; None where there is none."""
-    path = config.resolve().parent / JOURNAL
-    return SqliteStore(path) if path.exists() else None
+    """The journal beside the configuration; None where nothing ran yet. Raises TenterError where there is neither."""
+    path = config.absolute().parent / JOURNAL
+    if path.exists():
+        return SqliteStore(path)
+    if not config.exists():
+        raise TenterError(
+            f"there is no configuration {str(config)!r}, and no journal beside it; go to the project's folder, or name "
+            "its file with --config"
+        )
+    return None
+
+
+@asynccontextmanager
+async def journal_of(config: Path) -> AsyncGenerator[Store | None]:
+    """`open_journal`, closed afterwards. A journal that cannot be read ends the verb with exit code 1."""
+    store = open_journal(config)
+    try:
+        yield store
+    except JournalError as error:
+        raise click.ClickException(str(error)) from error
+    finally:
+        if store is not None:
+            await store.close()
 
 
 async def find_run(store: Store | None, run_id: str) -> StreamSummary:
@@ -20,10 +46,10 @@ async def find_run(store: Store | None, run_id: str) -> StreamSummary:
     for summary in known:
         if summary.stream.id == run_id:
             return summary
-    matches = [summary for summary in known if run_id and summary.stream.id.startswith(run_id)]
+    matches = [summary.stream.id for summary in known if run_id and summary.stream.id.startswith(run_id)]
     if len(matches) == 1:
-        return matches[0]
+        return next(summary for summary in known if summary.stream.id == matches[0])
     if matches:
-        some = ", ".join(summary.stream.id for summary in matches[:5])
-        raise TenterError(f"{run_id!r} begins {len(matches)} run ids ({some}, …); give more of it")
+        some = ", ".join(matches[:MOST_NAMED]) + (", …" if len(matches) > MOST_NAMED else "")
+        raise TenterError(f"{run_id!r} begins {len(matches)} run ids ({some}); give more of it")
     raise TenterError(f"there is no run {run_id!r}; 'tenter runs list' prints them")

@@ -1,21 +1,26 @@
-"""`tenter run`: one run of a task, with what its hooks decided (D§13)."""
+"""`tenter run`: one run of a task, with what its hooks decided (D§13).
+
+Standard output gets the result and nothing else; the steps, the summary and whatever hooks print go to standard error.
+"""
 
 import asyncio
+import math
+import signal
 import sys
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
 from tenter.catalogue import Status
-from tenter.cli.texts import escaped, one_line, seconds
+from tenter.cli.masking import Masking
+from tenter.cli.texts import escaped, json_text
 
 if TYPE_CHECKING:
-    from tenter.harness import RunResult
+    from tenter.harness import Harness, RunResult
 
-EXIT_CODES: Mapping[Status, int] = {
+EXIT_CODES: Final[Mapping[Status, int]] = {
     "completed": 0,
     "failed": 1,
     "cancelled": 1,
@@ -25,80 +30,119 @@ EXIT_CODES: Mapping[Status, int] = {
     "pending": 1,
     "running": 1,
 }
+BY_SIGNAL: Final = 128
+"""Added to the number of the signal that ended the run, as shells do."""
 
 
-@click.command()
-@click.argument("task")
-@click.argument("input_", metavar="[INPUT]", default="")
-@click.option("--config", "-c", default="tenter.yaml", show_default=True, help="The configuration file.")
-@click.option("--workspace", "-w", default=None, help="The folder that the agent works in. [default: the file's]")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds until the run ends failed.")
-@click.option("--steps/--no-steps", default=None, help="Show the steps as they happen. [default: on a terminal]")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
-def run(
-    task: str,
-    input_: str,
-    *,
-    config: str,
-    workspace: str | None,
-    timeout: float | None,  # noqa: ASYNC109  # seconds for the run, an option of the command line
-    steps: bool | None,
-    as_json: bool,
-) -> int:
-    """Run TASK on INPUT ("-": from standard input)."""
-    text = sys.stdin.read() if input_ == "-" else input_
-    show = not as_json and (sys.stderr.isatty() if steps is None else steps)
-    result = asyncio.run(_run(Request(task, text, Path(config), workspace, timeout), show=show, as_json=as_json))
-    return EXIT_CODES[result.status]
-
-
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asks for."""
 
     task: str
     text: str
-    config: Path
+    config: str
     workspace: str | None
     timeout: float | None
+    steps: bool | None
+    as_json: bool
+
+    @property
+    def shows_steps(self) -> bool:
+        if self.steps is not None:
+            return self.steps
+        return not self.as_json and sys.stderr.isatty()
 
 
-async def _run(request: Request, *, show: bool, as_json: bool) -> "RunResult":
-    from tenter.cli.screen import Screen, summary
+class Finished(msgspec.Struct, frozen=True):
+    """A run's result, and what it was run by."""
+
+    harness: "Harness"
+    result: "RunResult"
+
+
+def _finite(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter("expected a number of seconds", context, option)
+    return value
+
+
+@click.command()
+@click.argument("task")
+@click.argument("text", metavar="[INPUT]", default="")
+@click.option("--config", "-c", default="tenter.yaml", show_default=True, help="The configuration file.")
+@click.option("--workspace", "-w", default=None, help="The folder that the agent works in. [default: the file's]")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=_finite,
+    help="Seconds until the run ends failed.",
+)
+@click.option("--steps/--no-steps", default=None, help="Show the steps as they happen. [default: on a terminal]")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
+@click.pass_obj
+def run(masks: list[Masking], **options: object) -> int:
+    """Run TASK on INPUT ("-": from standard input)."""
+    from tenter.cli.stopping import run_stoppable
+    from tenter.cli.streams import output_kept
+
+    request = msgspec.convert(options, Request)
+    if request.text == "-":
+        request = msgspec.structs.replace(request, text=_standard_input())
+    with output_kept():
+        finished = run_stoppable(_run(request, masks))
+    if isinstance(finished, signal.Signals):
+        click.echo(f"ended by {finished.name}", err=True)
+        return BY_SIGNAL + finished
+    _print(request, finished)
+    return EXIT_CODES[finished.result.status]
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"standard input is not UTF-8 (byte {error.start}); convert it first") from None
+
+
+async def _run(request: Request, masks: list[Masking]) -> Finished:
+    from tenter.cli.screen import Screen
     from tenter.harness import Harness
+    from tenter.journal import JournalError
     from tenter.kernel import SYSTEM_CLOCK
 
     harness = Harness.from_file(request.config, workspace=request.workspace)
-    async with harness:
-        screen = Screen(harness.mask) if show else None
-        deadline = None if request.timeout is None else SYSTEM_CLOCK.now() + request.timeout
-        result = await harness.run(
-            request.task, request.text, deadline=deadline, watcher=None if screen is None else screen.show
-        )
-        if as_json:
-            click.echo(msgspec.json.encode(result))
-        else:
-            _tell(result, harness.mask(_said(result)))
-            click.echo(summary(harness.runtime.links(), result.trace))
-    return result
+    masks.append(harness.mask)
+    screen = Screen(harness.mask, shown=request.shows_steps)
+    deadline = None if request.timeout is None else SYSTEM_CLOCK.now() + request.timeout
+    try:
+        async with harness:
+            result = await harness.run(request.task, request.text, deadline=deadline, watcher=screen.show)
+    except asyncio.CancelledError:
+        click.echo(f"run {screen.run_id}: cancelled" if screen.run_id else "cancelled before it began", err=True)
+        raise
+    except JournalError as error:
+        raise click.ClickException(str(error)) from error
+    return Finished(harness, result)
 
 
-def _said(result: "RunResult") -> str:
-    match result.status:
-        case "awaiting_approval":
-            asked = [f"  {reason.hook}: {reason.reason}" for request in result.approvals for reason in request.reasons]
-            head = f"waiting for a person: {result.approvals[0].operation} ({result.approvals[0].id})"
-            return "\n".join([head, *asked, "Answering a request comes with a later version; the request is on record."])
-        case "completed":
-            return str(result.output)
-        case _:
-            error = result.error
-            hook = f" by the hook {error.details['hook']!r}" if error is not None and error.details.get("hook") else ""
-            return f"{result.status}{hook}: {'' if error is None else error.message}"
+def _print(request: Request, finished: Finished) -> None:
+    from tenter.cli.report import status_line, summary, verdict
+
+    result, mask = finished.result, finished.harness.mask
+    if request.shows_steps:
+        click.echo(summary(finished.harness.runtime.links(), result.trace), err=True)
+    if request.as_json:
+        click.echo(json_text(_document(result, mask)))
+        return
+    click.echo(status_line(result), err=True)
+    if result.status == "completed":
+        output = result.output if isinstance(result.output, str) else json_text(result.output)
+        click.echo(escaped(mask(output)))
+    else:
+        click.echo(verdict(result, mask), err=True)
 
 
-def _tell(result: "RunResult", said: str) -> None:
-    click.echo(escaped(said), err=result.status not in ("completed",))
-    usage = f"{result.usage.input_tokens} + {result.usage.output_tokens} tokens"
-    cost = f", ${result.cost_usd:.4f}" if result.cost_known else ""
-    took = seconds(result.ended_at - result.started_at)
-    click.echo(one_line(f"run {result.run_id}: {result.status} in {took}, {usage}{cost}"), err=True)
+def _document(result: "RunResult", mask: Masking) -> Mapping[str, object]:
+    """Every field of the result. What it came to is exact; an error is masked like every error (D§3.4)."""
+    error = result.error and msgspec.structs.replace(result.error, message=mask(result.error.message))
+    fields: dict[str, object] = msgspec.to_builtins(result)
+    return {**fields, "error": error}

@@ -1,95 +1,135 @@
 """What a person sees of a run while it happens: its steps, and what the hooks decided at each (D§13)."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import cast
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, assert_never, cast
 
 import click
 
-from tenter.catalogue import ModelResponseEvent, ToolCallEvent, ToolResultEvent
-from tenter.cli.texts import one_line, seconds
-from tenter.harness import Step
-from tenter.kernel import Blocked, Done, Escalated, Failed, Link, Suspended, TraceEvent
+from tenter.catalogue import Envelope, ModelResponseEvent, ToolCall, ToolCallEvent, ToolResultEvent
+from tenter.cli.masking import Masking
+from tenter.cli.report import told
+from tenter.cli.texts import LINE, ends, escaped, one_line
+from tenter.cli.words import phrase
+from tenter.kernel import Blocked, Done, Escalated, Failed, Retry, Suspended, TraceEvent, Unknown
+
+if TYPE_CHECKING:
+    from tenter.harness import Step
+
+LABEL: Final = 8
+"""Characters of the column that says what a line is."""
 
 
 class Screen:
-    """Prints to standard error, a line at a time. `mask` takes what looks like a secret out of a text."""
+    """Prints to standard error, a line at a time. `mask` takes what looks like a secret out of a text.
 
-    def __init__(self, mask: Callable[[str], str]) -> None:
+    Where nothing can be written any more (a pipe was closed), the run goes on unseen.
+    """
+
+    def __init__(self, mask: Masking, *, shown: bool = True) -> None:
+        self.run_id = ""
+        """The run that is watched, once it began."""
         self._mask = mask
+        self._shown = shown
 
-    def show(self, step: Step) -> None:
+    def show(self, step: "Step") -> None:
         """One operation that began or ended."""
+        if not self.run_id:
+            envelope = cast(Envelope, step.event.envelope)
+            self.run_id = envelope.run_id
+            self._line("run", f"{envelope.run_id} of the task {envelope.task.name!r}")
         if step.ending is None:
             self._begins(step)
             return
         for entry in step.trace:
-            self._decided(entry)
+            self._decided(entry, step)
         self._ended(step)
 
-    def _begins(self, step: Step) -> None:
+    def _begins(self, step: "Step") -> None:
         if isinstance(step.event, ToolCallEvent):
-            call = step.event.call
-            self._line(f"  {click.style(call.name, bold=True)} {self._text(dict(call.arguments))}")
+            self._line("tool", self._call(step.event.call))
 
-    def _decided(self, entry: TraceEvent) -> None:
-        if entry.kind == "outcome":
-            what = "rewrote it" if entry.details.get("modified") else entry.code
-            shadow = " (shadow)" if entry.details.get("shadow") else ""
-            self._line(f"    hook {entry.source}: {what}{shadow}", fg="cyan")
-        elif entry.kind == "failure":
-            what = f"{entry.code}, {entry.details.get('disposition')}"
-            self._line(f"    hook {entry.source} failed: {what}", fg="yellow")
+    def _decided(self, entry: TraceEvent, step: "Step") -> None:
+        if entry.kind in ("outcome", "failure") and not _tells(step.ending, entry):
+            self._line("  hook", f"{entry.source} {phrase(entry)}", fg="yellow" if entry.kind == "failure" else "cyan")
 
-    def _ended(self, step: Step) -> None:
+    def _ended(self, step: "Step") -> None:
         match step.ending:
             case Done(event=ModelResponseEvent(response=response)):
                 if response.text:
-                    self._line(f"{click.style('model', bold=True)} {self._text(response.text)}")
-            case Done(event=ToolResultEvent(result=result)):
-                mark, colour = ("failed", "red") if result.is_error else ("ok", "green")
-                self._line(f"    {click.style(mark, fg=colour)} {self._text(result.output)}")
-            case Blocked() as blocked:
-                self._line(f"    blocked by {blocked.hook}: {self._text(blocked.reason)}", fg="red")
-            case Suspended():
-                self._line("    a person is asked", fg="yellow")
-            case Escalated() as escalated:
-                self._line(f"    escalated to {escalated.queue}: {self._text(escalated.reason)}", fg="yellow")
-            case Failed() as failed:
-                self._line(f"    {step.operation} failed: {self._text(failed.message)}", fg="red")
-            case _:
+                    self._line("model", self._text(response.text))
+            case Done(event=ToolResultEvent(call=call, result=result)):
+                if isinstance(step.event, ToolCallEvent) and call != step.event.call:
+                    self._line("  as", self._call(call), fg="cyan")
+                label, colour = ("  failed", "red") if result.is_error else ("  ok", "green")
+                self._line(label, ends(self._mask(result.output), _width() - LABEL - 1), fg=colour)
+            case Done() | None:
                 pass
+            case _:
+                for label, who, reason in _stopped(step.ending, step.operation):
+                    # A reason is shown whole: it is what somebody has to act on.
+                    self._line(label, told(who, self._mask(reason)), fg="red")
 
-    def _text(self, value: object) -> str:
-        return one_line(self._mask(value) if isinstance(value, str) else value)
+    def _call(self, call: ToolCall) -> str:
+        """A call as one would write it in a program; arguments that are no object as they came."""
+        arguments = cast(object, call.arguments)
+        if not isinstance(arguments, Mapping):
+            return self._text(f"{call.name}({arguments})")
+        said = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call.arguments.items())
+        return self._text(f"{call.name}({said})")
 
-    def _line(self, text: str, fg: str | None = None) -> None:
-        click.echo(click.style(text, fg=fg) if fg else text, err=True)
+    def _text(self, text: str) -> str:
+        return one_line(self._mask(text), _width() - LABEL - 1)
 
+    def _line(self, label: str, text: str, fg: str | None = None) -> None:
+        self._print(f"{click.style(label.ljust(LABEL), fg=fg, bold=not label.startswith(' '))} {escaped(text)}")
 
-def summary(links: Sequence[Link], trace: Sequence[TraceEvent]) -> str:
-    """What each hook did in the run, a line each; nothing where there is none."""
-    said: dict[tuple[str, str], Counter[str]] = {}
-    for entry in trace:
-        if entry.kind in ("outcome", "failure"):
-            counter = said.setdefault((entry.source, cast(str, entry.details.get("point", ""))), Counter())
-            counter[_word(entry)] += 1
-    lines = [_summed(link, said.get((link.name, link.point.label), Counter())) for link in _reported(links)]
-    return "\n".join(["hooks:", *lines]) if lines else ""
-
-
-def _reported(links: Sequence[Link]) -> list[Link]:
-    return [link for link in links if link.hook.band != "gate" or link.failures]
-
-
-def _summed(link: Link, said: Counter[str]) -> str:
-    words = ", ".join(f"{word} {count}x" for word, count in sorted(said.items())) or "passed all"
-    mean = seconds(link.seconds / link.calls) if link.calls else "-"
-    failed_open = f"; {link.passed_on_failure} passed because it failed" if link.passed_on_failure else ""
-    return one_line(f"  {link.name} at {link.point.label}: called {link.calls}x ({mean}), {words}{failed_open}", 200)
+    def _print(self, text: str) -> None:
+        if self._shown:
+            try:
+                click.echo(text, err=True)
+            except OSError:
+                self._shown = False
 
 
-def _word(entry: TraceEvent) -> str:
-    if entry.kind == "failure":
-        return f"failed ({entry.code})"
-    return "rewrote" if entry.details.get("modified") else str(entry.details.get("disposition", entry.code))
+def _stopped(
+    stopped: Blocked | Suspended | Escalated | Retry | Failed | Unknown, operation: str
+) -> Iterator[tuple[str, str, str]]:
+    """Label, author and reason for each of those who stopped an operation."""
+    match stopped:
+        case Blocked():
+            yield "  blocked", f"by {'the failure of ' if stopped.failed else ''}{stopped.hook}", stopped.reason
+        case Suspended():
+            for asked in stopped.requirements:
+                yield "  waits", f"for a person, asked by {asked.hook}", asked.reason
+        case Escalated():
+            yield "  handed", f"to {stopped.queue} by {stopped.hook}", stopped.reason
+        case Failed():
+            yield "  failed", operation + (f", the hook {stopped.hook}" if stopped.hook else ""), stopped.message
+        case Retry():
+            yield "  again", operation, stopped.reason
+        case Unknown():
+            yield "  unknown", operation, stopped.reason
+        case _:
+            assert_never(stopped)
+
+
+def _tells(ending: object, entry: TraceEvent) -> bool:
+    """Whether the line about the ending says what the hook of this entry did, and why."""
+    disposition = entry.details.get("disposition")
+    match ending:
+        case Blocked(hook=hook):
+            return disposition == "block" and entry.source == hook
+        case Escalated(hook=hook):
+            return disposition == "escalate" and entry.source == hook
+        case Failed(hook=hook):
+            return disposition == "fail" and entry.source == hook
+        case Suspended(requirements=asked):
+            return disposition == "suspend" and entry.source in {one.hook for one in asked}
+        case _:
+            return False
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((LINE, 24)).columns

@@ -121,7 +121,7 @@ class _Outliner:
         for one in found.hooks:
             if (said := refusal(one)) is not None:
                 self._report(where, path, said, "")
-            self._claim(one, where, path)
+            self._claim(one, file, path)
         return PlannedPlugin(
             file=file, target=target, where=where, path=path, declared=found.hooks, certain=found.certain
         )
@@ -137,7 +137,7 @@ class _Outliner:
             return None
         (declared,) = found.hooks
         self._check(declared, file, spec)
-        self._claim(declared, spec.where, spec.path)
+        self._claim(declared, file, (*spec.path, "name"))
         argv = self._argv(file, spec)
         return PlannedHook(file=file, spec=spec, point=point, argv=argv, declared=declared, certain=found.certain)
 
@@ -153,12 +153,12 @@ class _Outliner:
                 path = (*spec.path, *key)
                 self._report(file.spec.where(*path), path, said, "")
 
-    def _claim(self, declared: Declaration, where: Position, path: KeyPath) -> None:
-        place = (declared.point, declared.name)
+    def _claim(self, declared: Declaration, file: HookFile, path: KeyPath) -> None:
+        place, where = (declared.point, declared.name), file.spec.where(*path)
         if (first := self._taken.get(place)) is not None:
             label = CATALOGUE[declared.point].label
             message = f"the name {declared.name!r} is taken at {label!r}, by {first}"
-            self._report(where, (*path, "name"), message, "give it another name")
+            self._report(where, path, message, "give it another name")
         self._taken.setdefault(place, str(where))
 
     def _argv(self, file: HookFile, spec: HookSpec) -> tuple[str, ...] | None:

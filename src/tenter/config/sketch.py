@@ -103,6 +103,8 @@ def _member(node: ast.stmt) -> Iterable[ast.stmt]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             return _method(node)
+        case ast.ClassDef(name=name) if not (name in SETTINGS or _is_attached(name)):
+            return ()
         case ast.Assign(targets=targets, value=value):
             return _attribute(node, targets, value)
         case ast.AnnAssign(value=None) | ast.Expr(value=ast.Constant()) | ast.Pass():

@@ -58,7 +58,7 @@ def find_target(target: str, folder: Path) -> Target | Unresolved:
     """What `target` names, seen from `folder`. Imports nothing and runs nothing."""
     importlib.invalidate_caches()  # a file that was written a moment ago is to be seen
     place, _, attribute = target.rpartition(":")
-    file = folder / place if place.endswith(".py") else _module_file(place, folder)
+    file = _real(folder / place) if place.endswith(".py") else _module_file(place, folder)
     if file is None:
         return Target(None, attribute)
     module = file if isinstance(file, Unresolved) else _parse(file)
@@ -67,6 +67,14 @@ def find_target(target: str, folder: Path) -> Target | Unresolved:
     if isinstance(module, Unresolved):
         return module
     return _missing(module, attribute) or Target(module, attribute)
+
+
+def _real(path: Path) -> Path:
+    """Where the file really is, as its functions will say when it is loaded."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a circle of links, which opening it will tell
+        return path
 
 
 def _module_file(name: str, folder: Path) -> Path | Unresolved | None:

@@ -7,6 +7,7 @@ from tenter.kernel import opener
 if TYPE_CHECKING:
     from tenter.controls.governor import (
         GATES as GATES,
+        gates as gates,
     )
     from tenter.controls.secrets import (
         FUZZY_PAIRS as FUZZY_PAIRS,
@@ -17,12 +18,16 @@ __all__ = [
     "FUZZY_PAIRS",
     "GATES",
     "PUBLISHED_KEYS",
+    "gates",
 ]
 
 __getattr__ = opener(
     __name__,
     {
-        "governor": ("GATES",),
+        "governor": (
+            "GATES",
+            "gates",
+        ),
         "secrets": (
             "FUZZY_PAIRS",
             "PUBLISHED_KEYS",

@@ -20,7 +20,6 @@ from tenter.executors.kind import HookEnded, HookStarted, Surroundings
 from tenter.executors.pipes import STDERR_TAIL
 from tenter.executors.process import ProcessResult, ProcessSpec, run_process
 from tenter.kernel import (
-    FRAME,
     Band,
     Block,
     Declaration,
@@ -38,6 +37,7 @@ from tenter.kernel import (
     Redactor,
     Retry,
     Suspend,
+    current_frame,
 )
 from tenter.wire.payload import Ended, Execution, environment, execution_key, payload
 from tenter.wire.verdict import Verdict, decode_verdict, has_decision
@@ -228,7 +228,7 @@ class CommandCall:
         A start that cannot be recorded is the hook's failure, and the program is not run; so is an end, except that an
         answer which holds the operation up stands. That the run stops then is its own matter: its sink raised.
         """
-        frame = FRAME.get()
+        frame = current_frame()
         started = self._started(event, frame)
         ends: list[ProcessResult] = []
         try:
@@ -256,31 +256,37 @@ class CommandCall:
     async def _execute(
         self, event: Event, started: HookStarted, frame: Frame | None, on_cancelled: Callable[[ProcessResult], None]
     ) -> _Finished:
+        execution = self._execution(event, started, frame)
         try:
-            execution = await self._execution(event, started, frame)
-            result = await run_process(self._spec(execution), payload(execution), on_cancelled=on_cancelled)
+            result = await run_process(
+                self._spec(execution), lambda: self._payload(execution), on_cancelled=on_cancelled
+            )
             if len(result.stdout.raw) + len(result.stderr.raw) > AT_ONCE:
                 return await _in_thread(lambda: self._read(result, event))
             return self._read(result, event)
         except Exception as error:  # whatever it was, there is an end record, and the failure policy decides
             return _Finished(self._crash(error), ProcessResult(result="crashed", duration_seconds=0.0))
 
-    async def _execution(self, event: Event, started: HookStarted, frame: Frame | None) -> Execution:
-        """What the hook is told; all of it leaves the process, and is redacted for that."""
-        surroundings, redactor = self._surroundings, self._surroundings.redactor
-        accumulated = surroundings.sink.accumulated(event)
+    def _execution(self, event: Event, started: HookStarted, frame: Frame | None) -> Execution:
+        surroundings = self._surroundings
         return Execution(
             id=started.id,
             point=self._hook.point,
-            event=await redactor.apply(event, fuzzy=True),
+            event=event,
             hook=self._hook.name,
             at=started.at,
             recheck=frame is not None and frame.recheck,
-            ended=_ended(frame, redactor) if self._hook.observe else UNSET,
+            ended=_ended(frame, surroundings.redactor) if self._hook.observe else UNSET,
             workspace=surroundings.workspace,
             project_dir=surroundings.project_dir,
-            accumulated=await redactor.apply(accumulated, fuzzy=True) if accumulated else None,
         )
+
+    async def _payload(self, execution: Execution) -> bytes:
+        """What the hook is told; all of it leaves the process, and is redacted for that."""
+        redactor, accumulated = self._surroundings.redactor, self._surroundings.sink.accumulated(execution.event)
+        shown = await redactor.apply(execution.event, fuzzy=True)
+        facts = await redactor.apply(accumulated, fuzzy=True) if accumulated else None
+        return payload(msgspec.structs.replace(execution, event=shown, accumulated=facts))
 
     def _spec(self, execution: Execution) -> ProcessSpec:
         hook = self._hook

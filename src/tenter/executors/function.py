@@ -30,9 +30,9 @@ from tenter.kernel import (
     Redactor,
     RegistrationError,
     declarations,
+    declared_of,
     source_of,
 )
-from tenter.kernel.declaration import declared_of
 
 T = TypeVar("T")
 

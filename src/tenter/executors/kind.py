@@ -56,7 +56,8 @@ class HookEnded(msgspec.Struct, frozen=True, kw_only=True):
 class Sink(Protocol):
     """Where the records of executions go: into the journal of the run that `event` belongs to, or of the process.
 
-    What it raises stops the operation: a hook whose run is not on record did not run.
+    What it raises stops the operation: a hook whose run is not on record did not run. A record that was handed over is
+    kept or refused, also where the caller is cancelled while it waits, and records are kept in the order of the calls.
     """
 
     async def started(self, event: Event, record: HookStarted, /) -> None: ...

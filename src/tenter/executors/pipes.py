@@ -54,6 +54,11 @@ class Pipes:
         if self._stdin is not None:
             self._loop.add_writer(self._stdin, self._write)
 
+    def feed(self, stdin: bytes) -> None:
+        """What a child that was started without stdin gets on it."""
+        self._unwritten = memoryview(stdin)
+        self._write()
+
     def drain(self) -> None:
         """Read the pipeful that is there, and the end if it comes after that, without waiting for more."""
         for descriptor in tuple(self._outputs):

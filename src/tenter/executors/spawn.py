@@ -18,6 +18,7 @@ BUSY_SECONDS, BUSY_PAUSE = 0.1, 0.005
 INTERPRETERS = 5
 """How many interpreters of interpreters the kernel follows."""
 SHEBANG = 256
+NOTHING = memoryview(b"")
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class Spawned:
 
     process: subprocess.Popen[bytes]
     stdin: int | None
-    """None when all of it fitted into the pipe, which is closed then."""
+    """None when all of it was there and fitted into the pipe, which is closed then."""
     stdout: int
     stderr: int
     unwritten: memoryview
@@ -37,8 +38,12 @@ class SpawnFailed(Exception):
     """The child could not be started; the text names the errno and the path at fault."""
 
 
-async def spawn(argv: tuple[str, ...], stdin: bytes, *, cwd: str, env: Mapping[str, str], until: float) -> Spawned:
+async def spawn(
+    argv: tuple[str, ...], stdin: bytes | None, *, cwd: str, env: Mapping[str, str], until: float
+) -> Spawned:
     """Start `argv` in `cwd` with exactly `env`; `stdin` goes into the pipe as far as there is room.
+
+    With None, the pipe stays open for what comes later.
 
     A program that somebody is still writing ("text file busy") is tried again for 100 ms, at most to the time `until`
     of the event loop. Raises SpawnFailed.
@@ -56,7 +61,7 @@ async def spawn(argv: tuple[str, ...], stdin: bytes, *, cwd: str, env: Mapping[s
         await asyncio.sleep(BUSY_PAUSE)
 
 
-def _start(argv: tuple[str, ...], stdin: bytes, *, cwd: str, env: Mapping[str, str]) -> Spawned:
+def _start(argv: tuple[str, ...], stdin: bytes | None, *, cwd: str, env: Mapping[str, str]) -> Spawned:
     pipes: list[int] = []
     try:
         for _ in range(3):
@@ -65,7 +70,7 @@ def _start(argv: tuple[str, ...], stdin: bytes, *, cwd: str, env: Mapping[str, s
         for ours in (parent_in, parent_out, parent_err):
             os.set_blocking(ours, False)
         # Before the child exists nobody can have closed the other end: a hook that ignores stdin breaks no pipe.
-        unwritten = memoryview(stdin)[os.write(parent_in, stdin) :]
+        unwritten = memoryview(stdin)[os.write(parent_in, stdin) :] if stdin else NOTHING
         process = subprocess.Popen(
             argv, stdin=child_in, stdout=child_out, stderr=child_err, cwd=cwd, env=env, start_new_session=True
         )
@@ -75,9 +80,10 @@ def _start(argv: tuple[str, ...], stdin: bytes, *, cwd: str, env: Mapping[str, s
         raise
     for theirs in (child_in, child_out, child_err):
         os.close(theirs)
-    if not unwritten:
+    done = stdin is not None and not unwritten
+    if done:
         os.close(parent_in)
-    return Spawned(process, parent_in if unwritten else None, parent_out, parent_err, unwritten)
+    return Spawned(process, None if done else parent_in, parent_out, parent_err, unwritten)
 
 
 def explain(failure: OSError, argv: tuple[str, ...], *, cwd: str, env: Mapping[str, str]) -> str:

@@ -1,9 +1,12 @@
-"""The default bodies: what each operation does where no `in` hook does it (D§4.1). One table, by operation."""
+"""The default bodies: what each operation does where no `in` hook does it (D§4.1). One table, by operation.
+
+A model is foreign code: it works in a task of its own, so that one that swallows cancellation holds nobody.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from tenter.catalogue import (
     ActivityFailedEvent,
@@ -21,7 +24,15 @@ from tenter.harness.definition import Tool
 from tenter.harness.model import Model
 from tenter.kernel import Clock, Event, OperationFailed
 
+T = TypeVar("T")
+
 Body = Callable[[Any], Awaitable[object]]
+
+SETTLE_SECONDS = 0.05
+"""How long a cancelled model is waited for."""
+
+_left_behind: set[asyncio.Task[object]] = set()
+"""Models that outlived their call, kept until they end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +62,7 @@ class Bodies:
         return event.task
 
     async def ask(self, event: ModelRequestEvent) -> object:
-        return await self.model.generate(event.request)
+        return await apart(self.model.generate(event.request))
 
     async def extract(self, event: ToolCallsEvent) -> object:
         return event.response.tool_calls
@@ -59,7 +70,7 @@ class Bodies:
     async def invoke(self, event: ToolCallEvent) -> object:
         tool = self.tools.get(event.call.name)
         if tool is None:
-            raise OperationFailed(f"the task offers no tool called {event.call.name!r}", code="tool")
+            raise OperationFailed(f"the task offers no tool called {event.call.name[:100]!r}", code="tool")
         context = replace(self.context, deadline=event.op.deadline)
         return await call_tool(tool, event.call.arguments, context)
 
@@ -76,15 +87,49 @@ async def nothing(event: Event) -> object:
 
 
 def within(body: Body, op: Op, clock: Clock, operation: str) -> Body:
-    """`body`, ended at the deadline of `op` as the failure `timeout`."""
+    """`body`, which lets itself be cancelled, ended at the deadline of `op` as the failure `timeout`."""
     if (deadline := op.deadline) is None:
         return body
 
     async def bounded(event: Event) -> object:
+        limit = asyncio.timeout(max(0.0, deadline - clock.now()))
         try:
-            async with asyncio.timeout(max(0.0, deadline - clock.now())):
+            async with limit:
                 return await body(cast("Any", event))
         except TimeoutError:
+            if not limit.expired():  # it is the body's own
+                raise
             raise OperationFailed(f"the run's deadline passed during {operation}", code="timeout") from None
 
     return bounded
+
+
+async def apart(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, done in a task of its own; what it raises is raised. When the caller is cancelled, `work`
+    is too, and left behind where it does not end soon."""
+    task = asyncio.ensure_future(_contained(work))
+    try:
+        await asyncio.wait((task,))
+    except asyncio.CancelledError:
+        _left_behind.add(task)
+        task.add_done_callback(_left_behind.discard)
+        task.cancel()
+        await asyncio.wait((task,), timeout=SETTLE_SECONDS)
+        raise
+    if isinstance(result := task.result(), _Raised):
+        raise result.error
+    return cast("T", result)
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    error: BaseException
+
+
+async def _contained(work: Coroutine[Any, Any, object]) -> object:
+    try:
+        return await work
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a SystemExit that leaves a task ends the event loop
+        return _Raised(error)

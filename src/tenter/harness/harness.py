@@ -1,33 +1,47 @@
 """`Harness`: runs the tasks of a configuration with its hooks, on the local engine (D§16).
 
-It builds nothing itself: `setup` makes the parts from a file. What a run does next is the agent loop's.
+It builds nothing itself: `setup` makes the parts from a file. What a run does next is the agent loop's, and how it is
+brought to its end `drive`'s.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypedDict, Unpack
+
+import msgspec
 
 from tenter.agent import LOOP_VERSION, AgentLoop, Ended, Plan, Standing, status_of
-from tenter.catalogue import (
-    EMPTY,
-    SHUTDOWN,
-    Envelope,
-    ErrorInfo,
-    Limits,
-    LoopFacts,
-    Participant,
-    ShutdownEvent,
-    TaskRef,
-)
+from tenter.catalogue import EMPTY, SHUTDOWN, Envelope, Limits, LoopFacts, Participant, ShutdownEvent, TaskRef
 from tenter.harness.bodies import Bodies, nothing
 from tenter.harness.context import ToolContext
+from tenter.harness.drive import drive
 from tenter.harness.local import LocalEngine, Run, Watcher
 from tenter.harness.result import RunResult
-from tenter.harness.setup import Setup, set_up
-from tenter.journal import JournalError, Store
-from tenter.kernel import Clock, FrozenDict, Random, Runtime, TenterError, Trace, freeze
+from tenter.harness.setup import Given, Setup, TaskSetup, set_up
+from tenter.journal import Store
+from tenter.kernel import Clock, Random, Runtime, TenterError, Trace, freeze
+
+_INSIDE: ContextVar[tuple["Harness", ...]] = ContextVar("tenter_runs_of", default=())
+"""The harnesses in whose runs the present code is."""
+
+
+class RunArguments(TypedDict, total=False):
+    """What `Harness.run` takes beside the task and its input."""
+
+    principal: str | None
+    session_id: str | None
+    correlation_id: str | None
+    participants: tuple[Participant, ...]
+    entities: tuple[str, ...]
+    metadata: Mapping[str, object]
+    deadline: float | None
+    loop: LoopFacts | None
+    watcher: Watcher | None
 
 
 class Harness:
@@ -39,9 +53,10 @@ class Harness:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._closed = False
+        self._running: set[asyncio.Future[None]] = set()
 
     @classmethod
-    def from_file(
+    def from_file(  # noqa: PLR0913  # the parameters of the design (D§16)
         cls,
         path: str | Path = "tenter.yaml",
         *,
@@ -58,7 +73,8 @@ class Harness:
         None. `clock` and `random` are used for everything. Raises ConfigError with every problem of the file, and
         RegistrationError for a hook that cannot be attached.
         """
-        return cls(set_up(Path(path), tuple(hooks), workspace=workspace, store=store, clock=clock, random=random))
+        given = Given(workspace=workspace, store=store, clock=clock, random=random)
+        return cls(set_up(Path(path), tuple(hooks), given))
 
     @property
     def runtime(self) -> Runtime:
@@ -69,10 +85,10 @@ class Harness:
         """`text` as people and logs may see it: without secrets, and without what looks like one (D§3.4)."""
         return self._setup.redactor.mask_fuzzy(text)
 
-    async def run(
+    async def run(  # noqa: PLR0913  # the parameters of the design (D§16)
         self,
         task: str,
-        input: str = "",  # noqa: A002  # the name of the design (D§16)
+        input: str = "",
         *,
         principal: str | None = None,
         session_id: str | None = None,
@@ -87,43 +103,58 @@ class Harness:
         """Runs `task` on `input` to its end, or to where it waits for a person.
 
         `deadline` is in seconds since the epoch, of the harness's clock; when it passes the run ends failed, with the
-        code `timeout`. `watcher` is told of each operation as it begins and ends. Raises TenterError for a task that
-        the configuration does not have; cancellation ends the run `cancelled` and is raised again.
+        code `timeout`. `watcher` is told of each operation as it begins and ends. A journal that cannot be written ends
+        the run failed, too. Raises TenterError for a task that the configuration does not have and for arguments that
+        cannot be used; cancellation ends the run `cancelled` and is raised again.
         """
-        spec = self._setup.task(task)
-        run_id = f"{self._setup.random.getrandbits(64):016x}"
-        envelope = Envelope(
-            run_id=run_id,
-            task=TaskRef(id=run_id, name=task, version=spec.version),
-            correlation_id=correlation_id or run_id,
-            session_id=session_id,
-            principal=principal,
-            participants=tuple(participants),
-            entities=tuple(entities),
-            metadata=freeze(metadata),
-        )
-        plan = self._plan(task, envelope, input, deadline)
-        started = self._setup.clock.now()
-        trace = Trace()
-        engine = LocalEngine(self._run(task, envelope, trace, loop=loop, watcher=watcher), deadline)
-        agent = AgentLoop(engine, plan)
-        standing = await self._drive(engine, agent, trace)
-        return self._result(engine, standing, trace, envelope=envelope, started=started)
+        setup = self._setup
+        with self._counted():
+            equipped = setup.task(task)
+            _check_deadline(deadline)
+            run_id = f"{setup.random.getrandbits(64):016x}"
+            envelope = Envelope(
+                run_id=run_id,
+                task=TaskRef(id=run_id, name=task, version=equipped.spec.version),
+                correlation_id=correlation_id or run_id,
+                session_id=session_id,
+                principal=principal,
+                participants=tuple(participants),
+                entities=tuple(entities),
+                metadata=_frozen(metadata),
+            )
+            # Once for the whole run, so that every event has the same envelope and tools.
+            plan = await setup.redactor.apply(_plan(equipped, envelope, input, deadline))
+            loop = await setup.redactor.apply(loop)
+            run = self._run(equipped, plan.envelope, loop=loop, watcher=watcher)
+            engine, started = LocalEngine(run, deadline), setup.clock.now()
+            try:
+                standing = await drive(engine, AgentLoop(engine, plan), self._first_entry(plan))
+            finally:
+                setup.sink.forget(run_id)
+            return await self._result(engine, standing, run, started=started)
 
-    def run_sync(self, task: str, input: str = "", **arguments: object) -> RunResult:  # noqa: A002  # as `run`
+    def run_sync(self, task: str, input: str = "", **arguments: Unpack[RunArguments]) -> RunResult:
         """`run`, for a program without an event loop. Raises TenterError inside a running one."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self.run(task, input, **arguments))  # type: ignore[arg-type]  # the parameters of `run`
+            return asyncio.run(self.run(task, input, **arguments))
         raise TenterError("run_sync was called inside a running event loop; write `await harness.run(…)` there")
 
     async def close(self, reason: str = "closed") -> None:
-        """Fires `shutdown`, once, and lets go of the journal. Idempotent."""
+        """Takes no more runs, waits for those that are going on, fires `shutdown`, once, and lets go of the journal.
+
+        Idempotent. Raises TenterError inside a run of the harness, which it would wait for.
+        """
+        if self in _INSIDE.get():
+            raise TenterError("close was called inside a run of the harness, which it would wait for; call it outside")
         if self._closed:
             return
         self._closed = True
         try:
+            here = asyncio.get_running_loop()
+            if running := [run for run in self._running if run.get_loop() is here]:
+                await asyncio.wait(running)
             await self.runtime.run(SHUTDOWN, ShutdownEvent(reason=reason), nothing)
         finally:
             await self._setup.store.close()
@@ -136,53 +167,38 @@ class Harness:
     ) -> None:
         await self.close("closed" if kind is None else kind.__name__)
 
-    def _plan(self, task: str, envelope: Envelope, text: str, deadline: float | None) -> Plan:
-        spec = self._setup.task(task)
-        return Plan(
-            envelope=envelope,
-            input=text,
-            sender=envelope.principal,
-            instructions=spec.instructions,
-            model_alias=spec.model,
-            model=spec.model,
-            tools=tuple(tool.info for tool in self._setup.tools(task).values()),
-            limits=Limits(deadline=deadline),
-        )
+    @contextmanager
+    def _counted(self) -> Generator[None]:
+        """One run is going on meanwhile. Raises TenterError for a harness that was closed."""
+        if self._closed:
+            raise TenterError("this harness was closed and takes no more runs; make another with Harness.from_file(…)")
+        running = asyncio.get_running_loop().create_future()
+        self._running.add(running)
+        token = _INSIDE.set((*_INSIDE.get(), self))
+        try:
+            yield
+        finally:
+            _INSIDE.reset(token)
+            self._running.discard(running)
+            running.set_result(None)
 
-    def _run(
-        self, task: str, envelope: Envelope, trace: Trace, *, loop: LoopFacts | None, watcher: Watcher | None
-    ) -> Run:
+    def _run(self, task: TaskSetup, envelope: Envelope, *, loop: LoopFacts | None, watcher: Watcher | None) -> Run:
         setup = self._setup
-        context = ToolContext(
-            workspace=setup.workspace, clock=setup.clock, environment=setup.tool_environment
-        )
+        context = ToolContext(workspace=setup.workspace, clock=setup.clock, environment=setup.tool_environment)
         return Run(
             envelope=envelope,
             runtime=setup.runtime,
             redactor=setup.redactor,
             store=setup.store,
-            trace=trace,
+            trace=Trace(),
             clock=setup.clock,
             seed=f"{setup.random.getrandbits(128):032x}",
-            bodies=Bodies(setup.model(task), setup.tools(task), context).table(),
+            bodies=Bodies(task.model, task.tools, context).table(),
+            repeatable=frozenset(name for name, tool in task.tools.items() if tool.idempotent),
             loop=loop,
             watcher=watcher,
+            trouble=lambda: setup.sink.trouble(envelope.run_id),
         )
-
-    async def _drive(self, engine: LocalEngine, agent: AgentLoop, trace: Trace) -> Standing:
-        try:
-            await engine.begin(self._first_entry(agent.plan))
-            return await agent.run()
-        except asyncio.CancelledError:
-            error = ErrorInfo(code="cancelled", message="the run was cancelled")
-            if not engine.closed:
-                settling = agent.settle(Ended(status="cancelled", progress=agent.progress, error=error))
-                await asyncio.shield(asyncio.ensure_future(settling))
-            raise
-        except JournalError as error:
-            trace.note(self._setup.clock.now(), "journal", error.trouble)
-            info = ErrorInfo(code="internal", message=str(error), details=FrozenDict({"code": "journal"}))
-            return Ended(status="failed", progress=agent.progress, error=info)
 
     def _first_entry(self, plan: Plan) -> Mapping[str, object]:
         return {
@@ -191,26 +207,51 @@ class Harness:
             "envelope": plan.envelope,
             "input": plan.input,
             "limits": plan.limits,
-            "spec": self._setup.digest,
+            "spec": self._setup.spec.digest,
             "loop_version": LOOP_VERSION,
         }
 
-    def _result(
-        self, engine: LocalEngine, standing: Standing, trace: Trace, *, envelope: Envelope, started: float
-    ) -> RunResult:
-        progress = standing.progress
-        return RunResult(
-            run_id=envelope.run_id,
-            task=envelope.task.name,
-            task_version=envelope.task.version,
+    async def _result(self, engine: LocalEngine, standing: Standing, run: Run, *, started: float) -> RunResult:
+        progress, task = standing.progress, run.envelope.task
+        ended = standing if isinstance(standing, Ended) else None
+        result = RunResult(
+            run_id=run.envelope.run_id,
+            task=task.name,
+            task_version=task.version,
             status=status_of(standing),
-            output=standing.output if isinstance(standing, Ended) else None,
-            error=standing.error if isinstance(standing, Ended) else None,
-            approvals=() if engine.request is None else (engine.request,),
+            output=None if ended is None else ended.output,
+            error=None if ended is None else await run.redactor.apply(ended.error, fuzzy=True),
+            approval=engine.request if ended is None else None,
             usage=progress.usage,
             cost_usd=progress.cost_usd,
             cost_known=progress.cost_known,
-            trace=trace.events(),
             started_at=started,
-            ended_at=self._setup.clock.now(),
+            ended_at=run.clock.now(),
         )
+        return msgspec.structs.replace(await run.redactor.apply(result), trace=run.trace.events())
+
+
+def _plan(task: TaskSetup, envelope: Envelope, text: str, deadline: float | None) -> Plan:
+    spec = task.spec
+    return Plan(
+        envelope=envelope,
+        input=text,
+        sender=envelope.principal,
+        instructions=spec.instructions,
+        model_alias=spec.model,
+        model=spec.model,
+        tools=tuple(task.infos.values()),
+        limits=Limits(deadline=deadline),
+    )
+
+
+def _frozen(metadata: Mapping[str, object]) -> Mapping[str, object]:
+    try:
+        return freeze(metadata)
+    except (TypeError, ValueError) as error:
+        raise TenterError(f"the metadata of a run must be data: {error}") from None
+
+
+def _check_deadline(deadline: float | None) -> None:
+    if deadline is not None and not math.isfinite(deadline):
+        raise TenterError(f"the deadline of a run must be in seconds since the epoch, not {deadline!r}; None for none")

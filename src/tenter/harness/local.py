@@ -1,33 +1,40 @@
 """The local engine (D§11): runs the operations of one run in this process and journals how far each has come.
 
-A live pass writes `started`, `acting`, `acted`, `finished`; of a fact, `started` and `finished`. Where the work is not
-idempotent, `acting` is on disk before it begins. It decides nothing about the run: the agent loop does.
+A live pass writes `started`, `acting`, `acted`, `finished`; of a fact and of either end of the run, `started` and
+`finished`. Where the work is not idempotent, `acting` is on disk before it begins. What cannot be recorded is raised as
+JournalError, before anything acts on it. It decides nothing about the run: the agent loop does.
 """
 
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import msgspec
 
-from tenter.agent import Waiting
+from tenter.agent import BLANK, Waiting
 from tenter.catalogue import (
+    ACTIVITY_FAILED,
     PERSISTENCE_WRITE,
     RUN,
+    ActivityFailedEvent,
     ApprovalRequest,
     Envelope,
+    ErrorInfo,
     LoopFacts,
     Op,
     PersistenceWriteEvent,
     RunEndEvent,
     RunStartEvent,
+    Status,
     ToolCallEvent,
 )
 from tenter.harness.approval import request_for
 from tenter.harness.bodies import Body, nothing, within
-from tenter.harness.record import Ending, Recorder
-from tenter.journal import Entry, Store, Stream, microseconds
+from tenter.harness.ledger import Ledger
+from tenter.harness.record import Ending, Pass, Recorder
+from tenter.harness.uncut import uncut
+from tenter.journal import JournalError, Store, Stream
 from tenter.kernel import (
     Blocked,
     Clock,
@@ -35,7 +42,9 @@ from tenter.kernel import (
     Escalated,
     Event,
     Failed,
+    FrozenDict,
     Operation,
+    OperationFailed,
     Redactor,
     Retry,
     Runtime,
@@ -47,6 +56,9 @@ from tenter.kernel import (
 
 B = TypeVar("B", bound=Event)
 A = TypeVar("A", bound=Event)
+
+STORED = ("checkpoint", "result")
+"""What is stored through `persistence.write`; the place of a kind is the index in its path."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +88,13 @@ class Run:
     seed: str
     """From which every random number of the run comes."""
     bodies: Mapping[str, Body]
+    repeatable: frozenset[str] = frozenset()
+    """The tools that may do the same call twice."""
     loop: LoopFacts | None = None
     watcher: Watcher | None = None
+    """Is told of each operation; one that raises is told no more."""
+    trouble: Callable[[], JournalError | None] = lambda: None
+    """What kept a hook's record from the journal, if anything did: the run must not go on then."""
 
     @property
     def stream(self) -> Stream:
@@ -93,82 +110,75 @@ class LocalEngine:
         self._recorder = Recorder()
         self._passes: dict[str, int] = {}
         self._executions: dict[str, int] = {}
-        self._now = run.clock.now()
+        self._span: Op | None = None
+        self._watcher = run.watcher
+        self._ledger = Ledger(run.store, run.stream, clock=run.clock, trace=run.trace, trouble=run.trouble)
+        self._now = self._ledger.time()
         self.closed = False
-        """Whether the run's terminal state is on disk."""
+        """Whether the run's terminal state is on disk, or was told though it could not be recorded."""
         self.request: ApprovalRequest | None = None
-        """What the run waits for."""
+        """What the run waits for, once that is on disk."""
+
+    async def begin(self, content: Mapping[str, object]) -> None:
+        """The first entry of the run: who it is and what it was built from."""
+        content = await self._run.redactor.apply({**content, "loop": self._run.loop, "seed": self._run.seed})
+        self._now = self._ledger.time()
+        await self._ledger.append(lambda: self._ledger.entry("run", content, at=self._now), durable=True)
 
     async def run(
         self, path: str, operation: Operation[B, A], event: B
     ) -> Done[A] | Blocked | Suspended | Escalated | Retry | Failed | Unknown:
         """A whole operation, journaled. Raises cancellation, and JournalError where it cannot be recorded."""
-        op = self._op(path)
-        event = cast(B, await self._run.redactor.apply(msgspec.structs.replace(event, op=op)))
-        await self._append(self._recorder.started(_any(operation), op, event, self._time()))
-        before = len(self._run.trace)
-        self._tell(operation, op, event, None, before)
-        steps = _Steps(self, op, operation) if operation.shape == "leaf" else None
-        body = within(self._run.bodies.get(operation.name, nothing), op, self._run.clock, operation.name)
-        ending = await self._run.runtime.run(operation, event, body, trace=self._run.trace, steps=steps)
-        acted = None if steps is None else steps.result
-        self._now = self._time()
-        await self._append(self._recorder.finished(_any(operation), op, cast("Ending", ending), self._now, acted=acted))
-        self._tell(operation, op, event, cast("Ending", ending), before)
+        run, turn = self._run, Pass(operation, self._op(path))
+        event = await run.redactor.apply(msgspec.structs.replace(event, op=turn.op))
+        await self._ledger.append(lambda: self._recorder.started(turn, event, self._ledger.time()))
+        before = len(run.trace)
+        self._show(turn, event, None, before)
+        steps = _Steps(self, turn) if operation.shape == "leaf" else None
+        body = within(run.bodies.get(operation.name, nothing), turn.op, run.clock, operation.name)
+        ending = await run.runtime.run(operation, event, body, trace=run.trace, steps=steps)
+        await self._finish(turn, cast("Ending", ending), known=None if steps is None else steps.result)
+        self._show(turn, event, cast("Ending", ending), before)
         return ending
 
     async def open(self, event: RunStartEvent) -> Done[RunStartEvent] | Blocked | Failed:
-        op = self._op("0.run.0")
-        event = await self._run.redactor.apply(msgspec.structs.replace(event, op=op))
-        await self._append(self._recorder.started(_any(RUN), op, event, self._time()))
-        decision = await self._run.runtime.dispatch("run.pre", event, trace=self._run.trace)
+        """The `pre` of the run. Raises as `run`."""
+        run, turn = self._run, Pass(RUN, self._op("0.run.0"), "pre")
+        self._span = turn.op
+        event = await run.redactor.apply(msgspec.structs.replace(event, op=turn.op))
+        await self._ledger.append(lambda: self._recorder.started(turn, event, self._ledger.time()))
+        before = len(run.trace)
+        self._show(turn, event, None, before)
+        decision = await run.runtime.dispatch("run.pre", event, trace=run.trace)
         start = cast(RunStartEvent, decision.event)
-        ending = self._run.runtime.stopped(decision) or Done(start)
-        self._now = self._time()
-        await self._append(self._recorder.finished(_any(RUN), op, cast("Ending", ending), self._now, acted=start))
-        if start.limits.deadline is not None:
-            self._deadline = min(start.limits.deadline, self._deadline or start.limits.deadline)
-        return cast("Done[RunStartEvent] | Blocked | Failed", ending)
+        ending = cast("Done[RunStartEvent] | Blocked | Failed", run.runtime.stopped(decision) or Done(start))
+        await self._finish(turn, cast("Ending", ending), known=event)
+        self._show(turn, event, cast("Ending", ending), before)
+        deadlines = [limit for limit in (self._deadline, start.limits.deadline) if limit is not None]
+        self._deadline = min(deadlines, default=None)
+        return ending
 
     async def close(self, event: RunEndEvent) -> None:
-        op = self._op("0.run.1")
-        event = await self._run.redactor.apply(msgspec.structs.replace(event, op=op))
-        code = None if event.error is None else event.error.code
-        await self._append(self._entry("status", {"status": event.status, "code": code}), durable=True)
-        self.closed = True
-        await self.store("result", event.envelope.run_id, _result(event))
-        await self._append(self._recorder.started(_any(RUN), op, event, self._time()))
-        decision = await self._run.runtime.dispatch("run.post", event, trace=self._run.trace)
-        self._now = self._time()
-        await self._append(
-            self._recorder.finished(_any(RUN), op, Done(decision.event), self._now, acted=decision.event)
-        )
+        """Records the terminal state and then tells of it, each once, whoever cancels meanwhile.
+
+        Raises JournalError where the state cannot be recorded and the engine was not told to let go; what cannot be
+        recorded after it stops nothing any more.
+        """
+        if not self.closed:
+            await uncut(self._close(event))
 
     async def suspend(self, waiting: Waiting) -> None:
-        request = request_for(waiting, self._run.envelope.run_id, self._time())
-        self.request = request = await self._run.redactor.apply(request)
+        """Records what the run waits for, before anybody is told. Raises JournalError."""
+        now = self._ledger.time()
+        request = await self._run.redactor.apply(request_for(waiting, self._run.envelope.run_id, now))
         content = cast("dict[str, object]", msgspec.to_builtins(request))
-        await self._append(
-            self._entry("approval_requested", content),
-            self._entry("status", {"status": "awaiting_approval"}),
+        await self._ledger.append(
+            lambda: self._ledger.entry("approval_requested", content, at=now),
+            lambda: self._ledger.entry("status", {"status": "awaiting_approval"}, at=now),
             durable=True,
         )
-        await self.store("checkpoint", request.run_id, {"approval": request.id, "path": request.path})
-
-    async def store(self, kind: str, key: str, record: Mapping[str, object]) -> None:
-        """Stores a record through `persistence.write`: a hook may change or refuse it."""
-        op = self._op(f"0.persistence.write.{kind}")
-        event = PersistenceWriteEvent(envelope=self._run.envelope, op=op, kind=kind, key=key, record=record)
-
-        async def write(event: PersistenceWriteEvent) -> object:
-            await self._append(self._entry(event.kind, {"key": event.key, **event.record}), durable=True)
-            return event.record
-
-        await self._run.runtime.run(PERSISTENCE_WRITE, event, write, trace=self._run.trace)
-
-    async def begin(self, content: Mapping[str, object]) -> None:
-        """The first entry of the run: who it is and what it was built from."""
-        await self._append(self._entry("run", await self._run.redactor.apply(dict(content))), durable=True)
+        self.request = request
+        await self._store("checkpoint", request.run_id, {"approval": request.id, "path": request.path})
 
     def now(self) -> float:
         return self._now
@@ -177,15 +187,93 @@ class LocalEngine:
         drawn = hashlib.sha256(f"{self._run.seed}/{path}".encode()).digest()
         return int.from_bytes(drawn[:8]) / 2**64
 
-    async def acting(self, op: Op, event: Event) -> None:
-        """The work of a pass is about to begin."""
-        self._executions[op.path] = self._executions.get(op.path, 0) + 1
-        once = isinstance(event, ToolCallEvent) and not (event.tool is not None and event.tool.idempotent)
-        await self._append(self._recorder.acting(op, event, self._time()), durable=once)
+    def let_go(self) -> None:
+        """From now on what cannot be recorded stops nothing: the run comes to its end."""
+        self._ledger.let_go()
 
-    async def acted(self, op: Op, operation: Operation[Any, Any], event: Event) -> None:
+    async def mark(self, status: Status) -> None:
+        """Records a terminal state and tells nobody."""
+        self.closed = True
+        self._ledger.let_go()
+        await self._ledger.append(lambda: self._ledger.entry("status", {"status": status}), durable=True)
+
+    def note(self, code: str) -> None:
+        """Something that befell the run itself, for its trace."""
+        self._run.trace.note(self._ledger.time(), "run", code)
+
+    def masked(self, error: Exception) -> str:
+        """What an exception says, as it may stand in a result."""
+        if isinstance(error, JournalError):
+            return self._run.redactor.mask_fuzzy(str(error))
+        return self._run.redactor.mask_exception_text(error)
+
+    async def acting(self, turn: Pass, event: Event) -> None:
+        """The work of a pass is about to begin."""
+        self._ledger.check()
+        path = turn.op.path
+        self._executions[path] = self._executions.get(path, 0) + 1
+        once = isinstance(event, ToolCallEvent) and event.call.name not in self._run.repeatable
+        await self._ledger.append(lambda: self._recorder.acting(turn, event, self._ledger.time()), durable=once)
+
+    async def acted(self, turn: Pass, event: Event) -> None:
         """The work of a pass is done."""
-        await self._append(self._recorder.acted(operation, op, event, self._time()))
+        await self._ledger.append(lambda: self._recorder.acted(turn, event, self._ledger.time()))
+
+    async def _close(self, event: RunEndEvent) -> None:
+        run, turn = self._run, Pass(RUN, self._span or self._op("0.run.0"), "post")
+        error = event.error and await run.redactor.apply(event.error, fuzzy=True)
+        event = await run.redactor.apply(msgspec.structs.replace(event, op=turn.op, error=error))
+        status = {"status": event.status, "code": None if event.error is None else event.error.code}
+        await self._ledger.append(lambda: self._ledger.entry("status", status), durable=True)
+        self.closed = True
+        self._ledger.let_go()
+        await self._store("result", run.envelope.run_id, _result(event))
+        await self._ledger.append(lambda: self._recorder.started(turn, event, self._ledger.time()))
+        before = len(run.trace)
+        decision = await run.runtime.dispatch("run.post", event, trace=run.trace)
+        await self._finish(turn, Done(decision.event), known=event)
+        self._show(turn, event, Done(decision.event), before)
+
+    async def _store(self, kind: str, key: str, record: Mapping[str, object]) -> None:
+        """Stores a record through `persistence.write`: a hook may change or refuse it, but not what it is."""
+        run, op = self._run, self._op(f"0.persistence.write.{STORED.index(kind)}")
+        pinned = {"key": key} | ({"status": record["status"]} if "status" in record else {})
+        trouble: JournalError | None = None
+
+        async def write(event: PersistenceWriteEvent) -> object:
+            nonlocal trouble
+            if (event.kind, event.key) != (kind, key):
+                raise OperationFailed(f"a hook made the {kind} of {key!r} another record; it may change 'record' alone")
+            try:
+                content = {**event.record, **pinned}
+                await self._ledger.append(lambda: self._ledger.entry(kind, content), durable=True)
+            except JournalError as error:
+                trouble = error
+                raise
+            return event.record
+
+        event = PersistenceWriteEvent(envelope=run.envelope, op=op, kind=kind, key=key, record=record)
+        ending = await run.runtime.run(PERSISTENCE_WRITE, event, write, trace=run.trace)
+        self._ledger.check()
+        if trouble is not None:
+            raise trouble
+        if isinstance(ending, Failed):
+            await self._failed(ending, PERSISTENCE_WRITE.name)
+
+    async def _failed(self, failed: Failed, operation: str) -> None:
+        """Tells of the failure of an operation that no loop asked for."""
+        details = {"operation": operation, "code": failed.code} | ({"hook": failed.hook} if failed.hook else {})
+        error = ErrorInfo(code="internal", message=failed.message, details=FrozenDict(details))
+        event = ActivityFailedEvent(
+            envelope=self._run.envelope, op=BLANK, error=error, step=0, operation=operation, attempt=1
+        )
+        await self.run("0.activity.failed.0", ACTIVITY_FAILED, event)
+
+    async def _finish(self, turn: Pass, ending: Ending, *, known: Event | None) -> None:
+        self._ledger.check()
+        now = self._ledger.time()
+        await self._ledger.append(lambda: self._recorder.finished(turn, ending, now, known=known))
+        self._now = now
 
     def _op(self, path: str) -> Op:
         number = self._passes[path] = self._passes.get(path, 0) + 1
@@ -199,40 +287,31 @@ class LocalEngine:
             loop=self._run.loop,
         )
 
-    def _time(self) -> float:
-        return self._run.clock.now()
-
-    def _entry(self, kind: str, content: Mapping[str, object]) -> Entry:
-        return Entry(kind=kind, time=microseconds(self._time()), content=content)
-
-    async def _append(self, *entries: Entry, durable: bool = False) -> None:
-        await self._run.store.append(self._run.stream, entries, durable=durable)
-
-    def _tell(self, operation: Operation[Any, Any], op: Op, event: Event, ending: Ending | None, before: int) -> None:
-        if self._run.watcher is not None:
-            trace = () if ending is None else self._run.trace.events(before)
-            self._run.watcher(Step(operation=operation.name, op=op, event=event, ending=ending, trace=trace))
+    def _show(self, turn: Pass, event: Event, ending: Ending | None, before: int) -> None:
+        if self._watcher is None:
+            return
+        trace = () if ending is None else self._run.trace.events(before)
+        try:
+            self._watcher(Step(operation=turn.operation.name, op=turn.op, event=event, ending=ending, trace=trace))
+        except Exception as error:
+            self._watcher = None
+            self._run.trace.note(self._ledger.time(), "watcher", "raised", exception=type(error).__name__)
 
 
 class _Steps:
     """Journals how far one pass has come."""
 
-    def __init__(self, engine: LocalEngine, op: Op, operation: Operation[Any, Any]) -> None:
+    def __init__(self, engine: LocalEngine, turn: Pass) -> None:
         self._engine = engine
-        self._op = op
-        self._operation = operation
+        self._turn = turn
         self.result: Event | None = None
 
     async def acting(self, event: Event) -> None:
-        await self._engine.acting(self._op, event)
+        await self._engine.acting(self._turn, event)
 
     async def acted(self, event: Event) -> None:
         self.result = event
-        await self._engine.acted(self._op, self._operation, event)
-
-
-def _any(operation: Operation[Any, Any]) -> Operation[Event, Event]:
-    return cast("Operation[Event, Event]", operation)
+        await self._engine.acted(self._turn, event)
 
 
 def _result(event: RunEndEvent) -> Mapping[str, object]:

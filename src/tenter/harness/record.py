@@ -1,59 +1,98 @@
 """What the local engine writes of an operation (D§10, D§11): from events and endings to journal entries. No I/O.
 
-Messages, responses and tool lists are stored once: a request is the reference of the conversation that it continues and
-the messages that it adds. The envelope stands in the run's first entry, and in no other.
+Messages, responses and tool lists are stored once, by digest; see `requests` for those of a model. The envelope stands
+in the run's first entry, and in no other.
 """
 
-from typing import assert_never, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, assert_never, cast
 
 import msgspec
 
 from tenter.catalogue import ModelRequest, ModelResponse, Op, ToolInfo
-from tenter.journal import Conversation, Entry, delta, microseconds
-from tenter.journal.entry import OperationKind
-from tenter.kernel import Blocked, Done, Escalated, Event, Failed, Operation, Retry, Suspended, Unknown
-from tenter.wire import Document, digest
+from tenter.harness.requests import Requests
+from tenter.journal import Entry, JournalError, OperationKind, microseconds
+from tenter.kernel import Blocked, Done, Escalated, Event, Failed, Operation, Phase, Retry, Suspended, Unknown
+from tenter.wire import CanonicalError, Document, digest
+
+P = ParamSpec("P")
 
 Ending = Done[Event] | Blocked | Suspended | Escalated | Retry | Failed | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass of an operation, or one end of a span."""
+
+    operation: Operation[Any, Any]
+    op: Op
+    phase: Phase | None = None
+    """Which end of a span: both have the same `op`, by which a hook pairs them."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.op.path}#{self.op.pass_}"
+
+
+def _recordable(
+    make: Callable[Concatenate["Recorder", P], Entry],
+) -> Callable[Concatenate["Recorder", P], Entry]:
+    """`make`, whose failure to find a canonical form is the journal's."""
+
+    @wraps(make)
+    def made(self: "Recorder", /, *args: P.args, **kwargs: P.kwargs) -> Entry:
+        try:
+            return make(self, *args, **kwargs)
+        except CanonicalError as error:
+            raise JournalError("content", f"an entry {make.__name__!r} cannot be journaled, {error}") from error
+
+    return made
 
 
 class Recorder:
     """Makes the entries of one run, in the order in which its operations happen.
 
-    It remembers the conversation that was recorded last, so that a step costs what it adds to it.
+    Every method raises JournalError for content that a journal cannot hold. Times are in seconds since the epoch.
     """
 
     def __init__(self) -> None:
-        self._conversation = Conversation()
-        self._specs: tuple[object, Document] | None = None
+        self._requests = Requests()
+        self._response: tuple[ModelResponse, Document] | None = None
 
-    def started(self, operation: Operation[Event, Event], op: Op, event: Event, now: float) -> Entry:
-        """A pass of an operation begins: its place and the digest of its input (D§11), which replay holds against it."""
-        content = self._content(event)
-        return _entry("started", op, now, {"operation": operation.name, "op": op.id, "input": digest(_named(content))})
+    @_recordable
+    def started(self, turn: Pass, event: Event, now: float) -> Entry:
+        """A pass begins: its place and the digest of its input (D§11), which replay holds against it."""
+        content = {"operation": turn.operation.name, "op": turn.op.id, "input": digest(self._input(event))}
+        return _entry("started", turn, now, content)
 
-    def acting(self, op: Op, event: Event, now: float) -> Entry:
+    @_recordable
+    def acting(self, turn: Pass, event: Event, now: float) -> Entry:
         """The pre chain is through: the event that the work is given."""
-        return _entry("acting", op, now, {"event": self._content(event)})
+        return _entry("acting", turn, now, {"event": self._content(turn, event)})
 
-    def acted(self, operation: Operation[Event, Event], op: Op, after: Event, now: float) -> Entry:
+    @_recordable
+    def acted(self, turn: Pass, after: Event, now: float) -> Entry:
         """The work is done: its result, before the post chain."""
-        return _entry("acted", op, now, {"result": self._results(operation, after)})
+        return _entry("acted", turn, now, {"result": self._results(turn, after)})
 
-    def finished(
-        self, operation: Operation[Event, Event], op: Op, ending: Ending, now: float, *, acted: Event | None
-    ) -> Entry:
-        """The pass is over. The result is written where the post chain changed what `acted` has."""
-        return _entry("finished", op, now, self._ending(operation, ending, acted))
+    @_recordable
+    def finished(self, turn: Pass, ending: Ending, now: float, *, known: Event | None) -> Entry:
+        """The pass is over. The event that it ends with is written where it is not the one that is `known`."""
+        return _entry("finished", turn, now, self._ending(turn, ending, known))
 
-    def _ending(self, operation: Operation[Event, Event], ending: Ending, acted: Event | None) -> dict[str, object]:
+    def _ending(self, turn: Pass, ending: Ending, known: Event | None) -> dict[str, object]:
         match ending:
             case Done():
-                if ending.event is acted or not operation.results:
+                if ending.event is known:
                     return {"outcome": "done"}
-                return {"outcome": "done", "result": self._results(operation, ending.event)}
+                if turn.phase == "pre":
+                    return {"outcome": "done", "event": self._content(turn, ending.event)}
+                results = self._results(turn, ending.event)
+                return {"outcome": "done", "result": results} if results else {"outcome": "done"}
             case Suspended():
-                call = self._content(ending.event)
+                call = self._content(turn, ending.event)
                 asked = [msgspec.to_builtins(requirement) for requirement in ending.requirements]
                 return {"outcome": "suspended", "event": call, "digest": ending.digest, "requirements": asked}
             case Retry():
@@ -63,39 +102,34 @@ class Recorder:
             case _:
                 assert_never(ending)
 
-    def _results(self, operation: Operation[Event, Event], after: Event) -> dict[str, object]:
-        return {name: self._value(getattr(after, name)) for name in operation.results}
+    def _input(self, event: Event) -> dict[str, object]:
+        return {
+            name: self._requests.asked(value) if isinstance(value, ModelRequest) else self._value(value)
+            for name, value in event.payload().items()
+        }
 
-    def _content(self, event: Event) -> dict[str, object]:
-        return {name: self._value(value) for name, value in event.payload().items()}
+    def _content(self, turn: Pass, event: Event) -> dict[str, object]:
+        return {
+            name: self._requests.sent(value, turn.name) if isinstance(value, ModelRequest) else self._value(value)
+            for name, value in event.payload().items()
+        }
+
+    def _results(self, turn: Pass, after: Event) -> dict[str, object]:
+        return {name: self._value(getattr(after, name)) for name in turn.operation.results}
 
     def _value(self, value: object) -> object:
         match value:
-            case ModelRequest():
-                return self._request(value)
             case ModelResponse():
-                return Document(value)
+                if self._response is None or self._response[0] is not value:
+                    self._response = (value, Document(value))
+                return self._response[1]
             case ToolInfo():
                 return value.name
             case _:
                 return value
 
-    def _request(self, request: ModelRequest) -> dict[str, object]:
-        continuation, self._conversation = delta(self._conversation, request.messages)
-        if self._specs is None or self._specs[0] is not request.tools:
-            self._specs = (request.tools, Document(request.tools))
-        fields = {name: getattr(request, name) for name in request.__struct_fields__}
-        return {**fields, "tools": self._specs[1], "messages": continuation.content()}
 
-
-def _named(content: dict[str, object]) -> dict[str, object]:
-    """The content as its digest sees it: a conversation by its own digest alone, however it was come to."""
-    if not isinstance(found := content.get("request"), dict):
-        return content
-    request = cast("dict[str, object]", found)
-    messages = cast("dict[str, object]", request["messages"])
-    return {**content, "request": {**request, "messages": messages["head"]}}
-
-
-def _entry(kind: OperationKind, op: Op, now: float, content: dict[str, object]) -> Entry:
-    return Entry(kind=kind, time=microseconds(now), content={"path": op.path, "pass": op.pass_, **content})
+def _entry(kind: OperationKind, turn: Pass, now: float, content: Mapping[str, object]) -> Entry:
+    place: dict[str, object] = {"path": turn.op.path, "pass": turn.op.pass_}
+    phase = {} if turn.phase is None else {"phase": turn.phase}
+    return Entry(kind=kind, time=microseconds(now), content=cast("dict[str, object]", place | phase | dict(content)))

@@ -9,8 +9,8 @@ from tenter.kernel import TraceEvent
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a run stands when its part in this process is over. Times are seconds since the epoch.
 
-    `approval` is the first of `approvals`, and set while the run waits for a person. `cost_known` is False where a model
-    did not tell what it cost; `cost_usd` is then the sum of what is known.
+    `approval` is what the run waits for, and None where it does not wait. `cost_known` is False where a model did not
+    tell what it cost; `cost_usd` is then the sum of what is known.
     """
 
     run_id: str
@@ -19,7 +19,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     output: object = None
     error: ErrorInfo | None = None
-    approvals: tuple[ApprovalRequest, ...] = ()
+    approval: ApprovalRequest | None = None
     usage: Usage = Usage()
     cost_usd: float = 0.0
     cost_known: bool = True
@@ -28,6 +28,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float
 
     @property
-    def approval(self) -> ApprovalRequest | None:
-        """What the run waits for."""
-        return self.approvals[0] if self.approvals else None
+    def approvals(self) -> tuple[ApprovalRequest, ...]:
+        """All that the run waits for: one request at a time, with every reason in it."""
+        return () if self.approval is None else (self.approval,)

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tenter.catalogue import CATALOGUE
-from tenter.config import Spec, TaskSpec, ToolSpec, build_hooks, load, load_user, nearest
-from tenter.controls import FUZZY_PAIRS, GATES, PUBLISHED_KEYS
+from tenter.catalogue import CATALOGUE, ToolCallEvent, ToolInfo
+from tenter.config import ConfigError, Problem, Spec, TaskSpec, build_hooks, load, load_user, nearest
+from tenter.controls import FUZZY_PAIRS, PUBLISHED_KEYS, gates
 from tenter.executors import Surroundings, load_target
 from tenter.harness.definition import Tool, tool
 from tenter.harness.model import Model, make_model
@@ -33,12 +33,31 @@ JOURNAL = Path(".tenter", "journal.db")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a caller hands over in place of the machine's own; None: that one."""
+
+    workspace: str | Path | None = None
+    store: Store | None = None
+    clock: Clock | None = None
+    random: Random | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSetup:
+    """One task with what it works with."""
+
+    spec: TaskSpec
+    model: Model
+    tools: Mapping[str, Tool]
+    infos: Mapping[str, ToolInfo]
+    """The same tools as hooks see them, redacted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """The parts of one harness."""
 
     spec: Spec
-    digest: str
-    """Of the configuration as it was read (D§11)."""
     workspace: Workspace
     runtime: Runtime
     redactor: Redactor
@@ -47,56 +66,40 @@ class Setup:
     clock: Clock
     random: Random
     tool_environment: Mapping[str, str]
-    models: Mapping[str, Model]
-    toolbox: Mapping[str, Tool]
+    tasks: Mapping[str, TaskSetup]
 
-    def task(self, name: str) -> TaskSpec:
+    def task(self, name: str) -> TaskSetup:
         """Raises TenterError for a task that the file does not have."""
-        if name in self.spec.tasks:
-            return self.spec.tasks[name]
-        near = nearest(name, self.spec.tasks)
-        known = ", ".join(map(repr, self.spec.tasks)) or "none"
+        if name in self.tasks:
+            return self.tasks[name]
+        near = nearest(name, self.tasks)
+        known = ", ".join(map(repr, self.tasks)) or "none"
         hint = f"; did you mean {near!r}?" if near else f"; it has {known}"
-        raise TenterError(f"{self.spec.file} has no task {name!r}{hint}")
-
-    def model(self, task: str) -> Model:
-        return self.models[self.task(task).model]
-
-    def tools(self, task: str) -> Mapping[str, Tool]:
-        """The tools that the task offers, by name."""
-        return {name: self.toolbox[name] for name in self.task(task).tools}
+        raise TenterError(self.redactor.mask_fuzzy(f"{self.spec.file} has no task {name[:100]!r}{hint}"))
 
 
-def set_up(
-    path: Path,
-    hooks: tuple[object, ...],
-    *,
-    workspace: str | Path | None,
-    store: Store | None,
-    clock: Clock | None,
-    random: Random | None,
-) -> Setup:
+def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
     """Builds everything that the file describes; `hooks` are the caller's. Raises ConfigError and RegistrationError."""
     spec, user = load(path, builtin_tools=BUILTIN_TOOLS), load_user()
     folder = path.resolve().parent
-    work = Workspace.at(folder if workspace is None else workspace)
-    clock, random = clock or SYSTEM_CLOCK, random or SYSTEM_RANDOM
+    clock, random = given.clock or SYSTEM_CLOCK, given.random or SYSTEM_RANDOM
     redactor = redactor_for(spec, user, os.environ)
-    journal = store if store is not None else SqliteStore(folder / JOURNAL, clock.now)
-    sink = JournalSink(journal, Stream("process", f"{random.getrandbits(64):016x}"))
+    store = given.store if given.store is not None else SqliteStore(folder / JOURNAL, clock.now)
     surroundings = Surroundings(
-        workspace=str(work.root),
+        workspace=str(Workspace.at(folder if given.workspace is None else given.workspace).root),
         project_dir=str(folder),
         environment=dict(os.environ),
-        sink=sink,
+        sink=(sink := JournalSink(store, Stream("process", f"{random.getrandbits(64):016x}"))),
         redactor=redactor,
         clock=clock,
         random=random,
     )
+    configured = build_hooks(spec, surroundings, user=user)
+    tasks = _tasks(spec, folder, redactor)
     runtime = Runtime(
         CATALOGUE,
-        [*build_hooks(spec, surroundings, user=user), *hooks],
-        gates=GATES,
+        [*configured, *hooks],
+        gates=gates(lambda event: _offered(event, tasks)),
         redactor=redactor,
         clock=clock,
         digest=digest,
@@ -104,33 +107,77 @@ def set_up(
     )
     return Setup(
         spec=spec,
-        digest=spec.digest,
-        workspace=work,
+        workspace=Workspace.at(surroundings.workspace),
         runtime=runtime,
         redactor=redactor,
-        store=journal,
+        store=store,
         sink=sink,
         clock=clock,
         random=random,
         tool_environment=FrozenDict(inherited_environment(os.environ)),
-        models={name: make_model(model, folder) for name, model in spec.models.items()},
-        toolbox={name: _tool(name, spec.tools.get(name), folder, redactor) for name in _tool_names(spec)},
+        tasks=tasks,
     )
 
 
 def redactor_for(spec: Spec, user: Spec | None, environment: Mapping[str, str]) -> Redactor:
-    """Knows the values of the environment variables that the files name as secrets, and the published keys."""
-    names = {*spec.secrets, *(user.secrets if user is not None else ())}
-    values = [environment[name] for name in sorted(names) if environment.get(name)]
-    return Redactor(secrets=values, patterns=PUBLISHED_KEYS, fuzzy=FUZZY_PAIRS)
+    """Knows the values of the environment variables that the files name as secrets, and the published keys.
+
+    Raises ConfigError for a value that cannot be looked for: masking it would be promised and not done.
+    """
+    named = [
+        (name, one.where("secrets", index)) for one in (spec, user) if one for index, name in enumerate(one.secrets)
+    ]
+    told = [(name, where, environment[name]) for name, where in named if environment.get(name)]
+    redactor = Redactor(secrets=[value for _, _, value in told], patterns=PUBLISHED_KEYS, fuzzy=FUZZY_PAIRS)
+    if redactor.ignored:
+        raise ConfigError(
+            Problem(
+                where=told[place][1],
+                path=("secrets",),
+                message=f"the value of the variable {told[place][0]!r} cannot be masked: it is blank, shorter than 4 "
+                "characters, or a part of the mask",
+                hint="give it another value, or take it out of 'secrets'",
+            )
+            for place in redactor.ignored
+        )
+    return redactor
 
 
-def _tool_names(spec: Spec) -> list[str]:
-    return sorted({name for task in spec.tasks.values() for name in task.tools})
+def _tasks(spec: Spec, folder: Path, redactor: Redactor) -> Mapping[str, TaskSetup]:
+    models = {name: make_model(model, folder) for name, model in spec.models.items()}
+    tools = _tools(spec, folder, redactor)
+    infos = {name: redactor.redact(one.info) for name, one in tools.items()}
+    return FrozenDict(
+        {
+            name: TaskSetup(
+                spec=task,
+                model=models[task.model],
+                tools=FrozenDict({tool: tools[tool] for tool in task.tools}),
+                infos=FrozenDict({tool: infos[tool] for tool in task.tools}),
+            )
+            for name, task in spec.tasks.items()
+        }
+    )
 
 
-def _tool(name: str, settings: ToolSpec | None, folder: Path, redactor: Redactor) -> Tool:
+def _tools(spec: Spec, folder: Path, redactor: Redactor) -> Mapping[str, Tool]:
+    """All that tasks name. Raises ConfigError with every one that cannot be taken on."""
+    tools: dict[str, Tool] = {}
+    problems: list[Problem] = []
+    for name in sorted({name for task in spec.tasks.values() for name in task.tools}):
+        try:
+            tools[name] = _tool(name, spec, folder, redactor)
+        except TenterError as error:
+            path = ("tools", name)
+            problems.append(Problem(where=spec.where(*path), path=path, message=redactor.mask_fuzzy(str(error))))
+    if problems:
+        raise ConfigError(problems)
+    return tools
+
+
+def _tool(name: str, spec: Spec, folder: Path, redactor: Redactor) -> Tool:
     """The built-in tool or the user's own, with the settings of the file."""
+    settings = spec.tools.get(name)
     if settings is None:
         return builtin_tool(name)
     if settings.python is None:
@@ -141,3 +188,8 @@ def _tool(name: str, settings: ToolSpec | None, folder: Path, redactor: Redactor
             raise RegistrationError(f"the tool {name!r} names {settings.python!r}, which is no function")
         made = found if isinstance(found, Tool) else tool(found)
     return made.configured(name=name, timeout_seconds=settings.timeout_seconds, idempotent=settings.idempotent)
+
+
+def _offered(event: ToolCallEvent, tasks: Mapping[str, TaskSetup]) -> Mapping[str, ToolInfo]:
+    found = tasks.get(event.envelope.task.name)
+    return FrozenDict() if found is None else found.infos

@@ -70,7 +70,10 @@ class SqliteStore:
             with self._database.patience(create=True):
                 return self._database.append(stream, ready, durable=durable, expected_head=expected_head)
 
-        return await self._in_thread(append)
+        # Shielded: whoever is cancelled meanwhile has written what it gave here.
+        head = await asyncio.shield(asyncio.wrap_future(self._submit(append)))
+        self._copy_a_large_log()
+        return head
 
     async def read(
         self, stream: Stream, *, after: int = 0, limit: int | None = None, whole: bool = True

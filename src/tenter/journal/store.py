@@ -45,9 +45,9 @@ class Store(Protocol):
         """Append all of `entries` or nothing, and return the stream's new head.
 
         Entries of one stream stand in the order in which `append` was called. On return they survive the end of the
-        process; when `durable`, the end of the machine too (they are on disk). Without entries it returns the head.
-        Raises `HeadMoved` when `expected_head` is given and is not the hash of the stream's head (`genesis` for an
-        empty one), and `JournalError`.
+        process; when `durable`, the end of the machine too (they are on disk). Cancelling the caller takes nothing
+        back. Without entries it returns the head. Raises `HeadMoved` when `expected_head` is given and is not the hash
+        of the stream's head (`genesis` for an empty one), and `JournalError`.
         """
         ...
 

@@ -5,8 +5,10 @@ Ordering is a pure function over declarations. What runs and what `tenter hooks 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from tenter.kernel.declaration import BANDS, Declaration
+from tenter.kernel.errors import ExecutionResult
 from tenter.kernel.match import Matcher
 from tenter.kernel.point import Point, Policy
 
@@ -27,7 +29,8 @@ class Link:
     """The deadline in force, in seconds."""
     hard: bool
     matches: Matcher | None
-    call: Callable[..., object]
+    call: Callable[..., Any]
+    """What the dispatcher calls: a hook may answer anything, or an awaitable of it where `awaits`."""
     awaits: bool
     soft: bool
     """Whether the shared timer watches over it."""
@@ -48,6 +51,8 @@ class Link:
     leaked: int = 0
     seconds: float = 0.0
     slowest: float = 0.0
+    results: dict[ExecutionResult, int] = field(default_factory=dict[ExecutionResult, int])
+    """What came of the executions that answered or failed, counted; the rest of `calls` had nothing to say."""
 
     @property
     def name(self) -> str:

@@ -92,9 +92,7 @@ class Dispatcher:
                     try:
                         if link.picky and not _wanted(frame, link, event):
                             continue
-                        answer: Any = link.call(event)
-                        if link.awaits:
-                            answer = await answer
+                        answer = await link.call(event) if link.awaits else link.call(event)
                     except BaseException as error:
                         answer = self._caught(frame, link, error)
                     now = perf_counter()
@@ -135,10 +133,10 @@ class Dispatcher:
         if frame.stage == "recheck":
             frame.stage = "observers"
             frame.recheck = False
-            if frame.fold is not None:
-                frame.ended = self._decide(frame, frame.fold).outcome
-            elif frame.part is not None:
+            if frame.part is not None:
                 frame.ended = frame.part.ended
+            if frame.fold is not None and chain.observers:
+                frame.ended = self._decide(frame, frame.fold).outcome
             return chain.observers
         return ()
 
@@ -171,7 +169,7 @@ class Dispatcher:
 
     async def _judged(self, link: Link, answer: object, event: Event) -> Verdict:
         """What an answer counts as, with nothing secret in it."""
-        if isinstance(answer, Failure):
+        if type(answer) is Failure:
             return answer
         try:
             verdict = self.judge.legal(link, answer, event)
@@ -217,7 +215,8 @@ class Dispatcher:
             details = NOTHING if frame.parent is None else _inside(frame.parent)
             trace.add((self._now(), "hook", chain.label, code, frame.op, details))
         for record in frame.records:
-            trace.add(self.judge.traced(record, frame.op))
+            if not chain.nested or record.disposition != "pass":
+                trace.add(self.judge.traced(record, frame.op))
 
     def _looked_at(self, frame: Frame, link: Link, answer: object, took: float) -> object:
         """What the answer of a hook that took a while counts for. Raises what its caller asked for and it swallowed."""

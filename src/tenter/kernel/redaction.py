@@ -20,6 +20,8 @@ CHARACTERS_AT_ONCE: Final = 256 * 1024
 """As much new text is looked through where the caller stands (about 1 ms); more goes to a thread of its own."""
 VALUES_AT_ONCE: Final = 10_000
 """As many new values."""
+LONGEST_EXCEPTION: Final = 16_384
+"""Characters of an exception's text that are kept: an author may put megabytes into one."""
 CHAIN_DEPTH: Final = 20
 """So many causes of an exception are told."""
 
@@ -89,7 +91,10 @@ class Redactor:
         asked."""
         told = traceback.TracebackException.from_exception(error)
         lines = told.format() if stack else _without_stack(told)
-        return self.mask_fuzzy("".join(lines).strip())
+        text = "".join(lines).strip()
+        if len(text) <= LONGEST_EXCEPTION:
+            return self.mask_fuzzy(text)
+        return self.mask_cut(text[:LONGEST_EXCEPTION]) + "… (cut)"
 
     def _walker(self, fuzzy: bool) -> Walker:
         return self._fuzzy if fuzzy else self._strict

@@ -16,6 +16,7 @@ from tenter.kernel.decision import Decision
 from tenter.kernel.dispatch import Dispatcher
 from tenter.kernel.ending import Done, Stopped
 from tenter.kernel.event import Event
+from tenter.kernel.frozen import FrozenDict
 from tenter.kernel.point import Catalogue, Operation, Phase, Point, Rule
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.registration import compile_chains
@@ -51,7 +52,7 @@ class Runtime:
         self.catalogue = catalogue
         self.trace = Trace()
         """Where entries go for which the caller names no other trace."""
-        self._chains = compile_chains(catalogue, hooks, gates=gates, timeout=timeout)
+        self._chains = FrozenDict(compile_chains(catalogue, hooks, gates=gates, timeout=timeout))
         for chain in self._chains.values():
             for link in chain.running_order:
                 arm(link, clock)

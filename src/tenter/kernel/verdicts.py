@@ -12,12 +12,12 @@ import msgspec
 from tenter.kernel.chain import Link
 from tenter.kernel.clock import Clock
 from tenter.kernel.decision import Disposition, Record
-from tenter.kernel.errors import RESULTS, ExecutionResult, HookFailure
+from tenter.kernel.errors import ExecutionResult, HookFailure
 from tenter.kernel.event import Event, conforms, misfit
 from tenter.kernel.fold import FOLD, Fold, Grant
 from tenter.kernel.frame import Frame
 from tenter.kernel.frozen import freeze
-from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend, check_code
+from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.trace import Detail, Raw
 
@@ -85,10 +85,9 @@ class Judge:
     def crash(self, link: Link, error: BaseException) -> Failure:
         """A failure from whatever a hook raised."""
         if isinstance(error, HookFailure):
-            result = error.result if error.result in RESULTS else "unknown"
-            return Failure(result, self._reason(error.reason), _code_or(error.code, "hook_failed"))
+            return Failure(error.result, self._masked_reason(error.reason), error.code)
         text = f"the hook {link.name!r} failed: {self.redactor.mask_exception_text(error)}"
-        return Failure("crashed", _cut(text), exception=type(error).__name__)
+        return Failure("crashed", text, exception=type(error).__name__)
 
     def take(self, frame: Frame, fold: Fold, link: Link, verdict: Verdict) -> Fold:
         """The fold after `link` was judged; records it."""
@@ -164,6 +163,12 @@ class Judge:
             seconds=frame.seconds,
         )
         frame.records = (*frame.records, record)
+        link.results[said.result] = link.results.get(said.result, 0) + 1
+
+    def _masked_reason(self, reason: str) -> str:
+        if len(reason) <= LONGEST_REASON:
+            return self.redactor.mask_fuzzy(reason)
+        return self.redactor.mask_cut(reason[:LONGEST_REASON]) + "… (cut)"
 
     def _masked(self, outcome: Said) -> Said:
         """The outcome with its words redacted: they go to people, models and records."""
@@ -174,9 +179,6 @@ class Judge:
                 # a word of the trace cannot hold the mask
                 changes[field.name] = field.default if field.name in ("code", "queue") else value
         return replace(cast(Any, outcome), **changes) if changes else outcome
-
-    def _reason(self, text: object) -> str:
-        return _cut(self.redactor.mask_fuzzy(text)) if isinstance(text, str) else "no reason was given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,18 +223,6 @@ def _misplaced(link: Link, new: Event, old: Event) -> str | None:
     if wrong is None and granted is not None and point.phase == "in" and not same(new, old):
         wrong = "a person approved the call as it was"
     return f"the hook {link.name!r} gave a bad replacement: {wrong}" if wrong else None
-
-
-def _code_or(code: object, otherwise: str) -> str:
-    try:
-        check_code(code, "a failure")
-    except ValueError:
-        return otherwise
-    return cast(str, code)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}… (cut)"
 
 
 def _word(what: Outcome | Failure | None) -> str:

@@ -1,0 +1,85 @@
+"""What is told at the end of a run: what each hook did, how it ended and why (D§13). Values in, text out."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tenter.cli.masking import Masking
+from tenter.cli.texts import escaped, json_text, one_line, quoted_block, seconds
+from tenter.cli.words import phrase
+from tenter.kernel import Link, TraceEvent
+
+if TYPE_CHECKING:
+    from tenter.catalogue import ApprovalRequest, ErrorInfo
+    from tenter.harness import RunResult
+
+
+def status_line(result: "RunResult") -> str:
+    """The run in one line: its id, status, duration and use."""
+    usage = f"{result.usage.input_tokens} + {result.usage.output_tokens} tokens"
+    known = "" if result.cost_known else "at least "
+    cost = f", {known}${result.cost_usd:.4f}" if result.cost_known or result.cost_usd else ""
+    return one_line(
+        f"run {result.run_id}: {result.status} in {seconds(result.ended_at - result.started_at)}, {usage}{cost}"
+    )
+
+
+def verdict(result: "RunResult", mask: Masking) -> str:
+    """Why the run did not complete, and what can be done."""
+    if result.approval is not None:
+        return _request(result.approval, mask)
+    if result.error is None:
+        return result.status
+    return told(f"{result.status}{_by(result.error)}", mask(result.error.message))
+
+
+def told(head: str, text: str) -> str:
+    """Foreign text after a head of ours, whole; where it has several lines, none can be taken for one of ours."""
+    text = text.strip()
+    return f"{escaped(head)}:\n{quoted_block(text)}" if "\n" in text else f"{escaped(head)}: {escaped(text)}"
+
+
+def summary(links: Sequence[Link], trace: Sequence[TraceEvent]) -> str:
+    """What each hook did in the run, a line for each of its points, in running order."""
+    said: dict[tuple[str, str], Counter[str]] = {}
+    for entry in trace:
+        if entry.kind in ("outcome", "failure"):
+            said.setdefault((entry.source, str(entry.details.get("point"))), Counter())[phrase(entry)] += 1
+    counted = [(link, said.get((link.name, link.point.label), Counter[str]())) for link in links]
+    # A gate is a check of tenter's own: it is told of where it had something to say.
+    rows = [_row(link, counter) for link, counter in counted if link.hook.band != "gate" or counter]
+    if not rows:
+        return "no hooks"
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    lines = [f"  {point:{widths[0]}}  {hook:{widths[1]}}  {did}" for point, hook, did in rows]
+    return "\n".join(["what the hooks did:", *(one_line(line, 200) for line in lines)])
+
+
+def _row(link: Link, said: Counter[str]) -> tuple[str, str, str]:
+    if not link.calls:
+        return link.point.label, link.name, "was not called"
+    silent = link.calls - said.total()
+    words = [f"{words} {count}x" for words, count in sorted(said.items())]
+    words += [f"{'watched' if link.hook.observe else 'passed'} {silent}x"] if silent > 0 else []
+    words += [f"{link.passed_on_failure} went on because it failed"] if link.passed_on_failure else []
+    return link.point.label, link.name, f"{', '.join(words)}  ({seconds(link.seconds / link.calls)} a call)"
+
+
+def _by(error: "ErrorInfo") -> str:
+    hook, queue = error.details.get("hook"), error.details.get("queue")
+    return (f" to {queue!r}" if queue else "") + (f" by the hook {hook!r}" if hook else "")
+
+
+def _request(request: "ApprovalRequest", mask: Masking) -> str:
+    call = one_line(mask(json_text(request.call.get("call", request.call))), 1000)
+    return "\n".join(
+        (
+            f"waiting for a person to decide on {request.operation}, request {request.id}:",
+            f"  {call}",
+            *(
+                f"  {told(f'asked by {one.hook!r}' if one.hook else 'asked', mask(one.reason))}"
+                for one in request.reasons
+            ),
+            "The request is on record; answering it comes with a later version of tenter.",
+        )
+    )

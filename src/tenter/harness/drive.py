@@ -1,0 +1,108 @@
+"""Drives one run to its end, whatever comes: a cancellation, a journal that takes nothing more, an error of our own.
+
+Whoever heard that the run began hears how it ended, and its terminal state is on record wherever that can be. What a
+run does is the agent loop's, how it is recorded and told the engine's.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import TypeVar
+
+from tenter.agent import BLANK, AgentLoop, Ended, Standing
+from tenter.catalogue import (
+    ACTIVITY_FAILED,
+    TASK_STATE_CHANGED,
+    ActivityFailedEvent,
+    ErrorInfo,
+    RunEndEvent,
+    TaskStateChangedEvent,
+)
+from tenter.harness.local import LocalEngine
+from tenter.harness.uncut import uncut
+from tenter.journal import JournalError
+from tenter.kernel import Done, FrozenDict
+
+T = TypeVar("T")
+
+
+async def drive(engine: LocalEngine, agent: AgentLoop, first: Mapping[str, object]) -> Standing:
+    """Where the run stands in the end. `first` is the content of its first entry.
+
+    Raises cancellation, the user's KeyboardInterrupt, and what is no failure of the run: a hook that starts runs in a
+    circle, an error of our own. Each is raised after the run was brought to its end.
+    """
+    try:
+        await engine.begin(first)
+        return await agent.run()
+    except JournalError as error:
+        return await uncut(_fail(engine, agent, _lost(engine, error)))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        await _cancel(engine, agent)
+        raise
+    except Exception as error:
+        await uncut(_fail(engine, agent, ErrorInfo(code="internal", message=engine.masked(error))))
+        raise
+
+
+async def _cancel(engine: LocalEngine, agent: AgentLoop) -> None:
+    error = ErrorInfo(code="cancelled", message="the run was cancelled")
+    try:
+        await uncut(_settle(engine, agent, Ended(status="cancelled", progress=agent.progress, error=error)))
+    except asyncio.CancelledError:  # once more; or the event loop comes to its end and cut off who was being told
+        if not engine.closed:
+            await engine.mark("cancelled")
+
+
+async def _settle(engine: LocalEngine, agent: AgentLoop, ended: Ended) -> None:
+    try:
+        await agent.settle(ended)
+    except JournalError as error:
+        await _fail(engine, agent, _lost(engine, error))
+
+
+async def _fail(engine: LocalEngine, agent: AgentLoop, error: ErrorInfo) -> Ended:
+    """Ends the run failed without its loop: from now on, what cannot be recorded or told stops nothing."""
+    engine.let_go()
+    plan, step = agent.plan, agent.step
+    activity = ActivityFailedEvent(envelope=plan.envelope, op=BLANK, error=error, step=step)
+    classified = await _contained(engine, engine.run(f"{step}.activity.failed.0", ACTIVITY_FAILED, activity))
+    if isinstance(classified, Done):
+        error = classified.event.error
+    ended = Ended(status="failed", progress=agent.progress, error=error)
+    if agent.status != "failed":
+        change = TaskStateChangedEvent(
+            envelope=plan.envelope, op=BLANK, before=agent.status, after="failed", reason=error.code
+        )
+        await _contained(engine, engine.run(f"{step}.task.state_changed.0", TASK_STATE_CHANGED, change))
+    await _contained(engine, engine.close(_end(agent, ended)))
+    return ended
+
+
+async def _contained(engine: LocalEngine, telling: Coroutine[object, object, T]) -> T | None:
+    """The result of `telling`; None where that fails as well: the others are still to be told."""
+    try:
+        return await telling
+    except Exception:
+        engine.note("not_told")
+        return None
+
+
+def _lost(engine: LocalEngine, error: JournalError) -> ErrorInfo:
+    details = FrozenDict({"code": "journal", "trouble": error.trouble})
+    return ErrorInfo(code="internal", message=engine.masked(error), details=details)
+
+
+def _end(agent: AgentLoop, ended: Ended) -> RunEndEvent:
+    plan, progress = agent.plan, ended.progress
+    return RunEndEvent(
+        envelope=plan.envelope,
+        op=BLANK,
+        task=plan.envelope.task,
+        input=plan.input,
+        limits=plan.limits,
+        idempotency_key=plan.idempotency_key,
+        status=ended.status,
+        error=ended.error,
+        usage=progress.usage,
+        cost_usd=progress.cost_usd if progress.cost_known else None,
+    )

@@ -1,0 +1,100 @@
+"""Rows say what runs at each point, in order, and why."""
+
+from pathlib import Path
+
+import pytest
+
+from tenter.config.listing import Listing, Row, Unlisted, list_hooks
+from tenter.config.loading import load, parse_spec
+from tenter.config.problem import ConfigError
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+
+
+def listing(hooks: str) -> Listing:
+    return list_hooks(parse_spec(f"version: 1\nhooks: {hooks}".encode(), "t.yaml"), None, ENVIRONMENT)
+
+
+def at(found: Listing, point: str) -> tuple[Row, ...]:
+    return tuple(row for row in found.rows if row.full_name == point)
+
+
+def test_without_hooks_tenters_own_checks_are_listed() -> None:
+    found = listing("{}")
+    assert [(row.point, row.order, row.name, row.kind, row.band) for row in found.rows] == [
+        ("tool.before", 1, "known-tool", "governor", "gate"),
+        ("tool.before", 2, "valid-arguments", "governor", "gate"),
+    ]
+
+
+@pytest.mark.promise(5)
+def test_a_row_has_what_is_in_force_and_says_that_a_command_has_no_abandon() -> None:
+    (row,) = at(
+        listing(
+            "{defaults: {timeout_seconds: 4}, events: {run.start: ["
+            "{name: a, script: x, on_error: fail, match: {task: f}}]}}"
+        ),
+        "run.pre",
+    )
+    assert row == Row(
+        point="run.start",
+        full_name="run.pre",
+        order=1,
+        name="a",
+        kind="command",
+        band="app",
+        priority=500,
+        match={"task": "f"},
+        mode="active",
+        observe=False,
+        source="t.yaml:2",
+        on_error="fail",
+        timeout_seconds=4,
+        deadline="hard",
+        abandon=False,
+    )
+
+
+def test_the_body_of_the_work_stands_after_the_hooks_and_before_those_that_only_look() -> None:
+    hooks = "{name: b, script: x, on_error: warn, observe: true}, {name: a, script: x, on_error: fail}"
+    found = at(listing(f"{{events: {{tool.invoked.in: [{hooks}]}}}}"), "tool.invoked.in")
+    assert [(row.order, row.name, row.kind, row.priority) for row in found] == [
+        (1, "a", "command", 500),
+        (2, "tool.invoked", "body", 1000),
+        (3, "b", "command", 500),
+    ]
+
+
+def test_the_policy_and_the_deadline_are_those_in_force(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def f(event): ...\nasync def g(event): ...\nh = f\n")
+    (tmp_path / "tenter.yaml").write_text("""\
+version: 1
+hooks:
+  events:
+    tool.before:
+      - {name: a, python: "mine:f"}
+      - {name: b, python: "mine:g", mode: shadow}
+      - {name: c, python: "mine:g", timeout_seconds: 5}
+      - {name: d, python: "mine:h"}
+    run.end: [{name: e, python: "mine:g"}]
+""")
+    found = list_hooks(load(tmp_path / "tenter.yaml"), None, ENVIRONMENT).rows
+    assert [(r.name, r.on_error, r.timeout_seconds, r.deadline, r.certain) for r in found if r.band == "app"] == [
+        ("e", "warn", 30, "soft", True),
+        ("a", "block", 30, "none", True),
+        ("b", "warn", 30, "soft", True),
+        ("c", "block", 5, "hard", True),
+        ("d", "block", 30, "unknown", False),
+    ]
+
+
+def test_a_plugin_whose_text_does_not_show_where_it_hangs_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("made = print\n")
+    path = tmp_path / "tenter.yaml"
+    path.write_text("version: 1\nhooks: {plugins: ['mine:made']}")
+    assert list_hooks(load(path), None, ENVIRONMENT).unlisted == (Unlisted("mine:made", f"{path}:2"),)
+
+
+def test_nothing_is_listed_where_something_is_wrong() -> None:
+    with pytest.raises(ConfigError, match="there is no point"):
+        listing("{events: {tool.befor: []}}")

@@ -1,0 +1,139 @@
+"""Everything that is wrong is found at once, with its place, and nothing that a file names is run or imported."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tenter.config.validation import validate
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+
+
+def problems(path: Path, **environment: str) -> list[str]:
+    found = validate(path, builtin_tools=["shell"], environment={**ENVIRONMENT, **environment})
+    return [str(one).replace(str(path.parent), "DIR") for one in found]
+
+
+def test_a_file_that_is_right_has_no_problems(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text("")
+    (tmp_path / "mine.py").write_text("def lookup(): ...\ndef f(event): ...\n")
+    path = tmp_path / "tenter.yaml"
+    path.write_text("""\
+version: 1
+models: {default: {provider: scripted, file: script.yaml}}
+tasks: {fix: {version: 1, model: default, instructions: x, tools: [shell, lookup]}}
+tools: {lookup: {python: "mine:lookup"}}
+hooks:
+  events:
+    tool.before:
+      - {name: a, command: [sh, -c, "exit 0"], on_error: block, verdict: json, mutate: {enabled: true}}
+      - {name: b, python: "mine:f"}
+""")
+    assert problems(path) == []
+
+
+@pytest.mark.fault(53)
+@pytest.mark.promise(2)
+def test_problems_of_every_kind_are_found_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def lookup(): ...\n")
+    path = tmp_path / "tenter.yaml"
+    path.write_text("""\
+version: 1
+modles: {}
+models: {default: {provider: scripted, file: gone.yaml}}
+tasks: {fix: {version: 1, model: default, instructions: x, tools: [shel]}}
+tools: {lookup: {python: "mine:look"}}
+hooks:
+  plugins: ["gone:Audit"]
+  events:
+    tool.befor:
+      - {name: a, script: x, on_error: block}
+    run.start:
+      - {name: a, script: x, on_error: suspend, prioritty: 3}
+      - {name: a, command: [./gone], on_error: block, mutate: {enabled: true}}
+      - {name: b, python: "mine:nothing", when: x}
+      - {name: ../../x, script: x, on_error: block}
+""")
+    assert [one.removeprefix("DIR/tenter.yaml:") for one in problems(path)] == [
+        "2:1: at modles: unknown key 'modles'; did you mean 'models'?",
+        (
+            "3:46: at models.default.file: the script 'gone.yaml' of the model 'default' cannot be read: "
+            "No such file or directory; a path starts at this file"
+        ),
+        "4:68: at tasks.fix.tools[0]: expected the name of a tool, got 'shel'; did you mean 'shell'?",
+        (
+            "5:26: at tools.lookup.python: the target 'mine:look': there is no 'look' in DIR/mine.py; "
+            "did you mean 'lookup'?"
+        ),
+        "7:13: at hooks.plugins[0]: the plugin 'gone:Audit': there is no module 'gone', neither installed nor in 'DIR'",
+        "9:5: at hooks.events.tool.befor: there is no point 'tool.befor'; did you mean 'tool.before'?",
+        (
+            "12:40: at hooks.events.run.start[0].on_error: hook 'a' at 'run.start' has on_error 'suspend'; "
+            "this point takes 'warn', 'block', 'fail'"
+        ),
+        "12:49: at hooks.events.run.start[0].prioritty: unknown key 'prioritty'; did you mean 'priority'?",
+        (
+            "13:16: at hooks.events.run.start[1].name: the name 'a' is taken at 'run.start', by DIR/tenter.yaml:12:16; "
+            "give it another name"
+        ),
+        (
+            "13:29: at hooks.events.run.start[1].command[0]: the program './gone' does not exist: "
+            "there is no file 'DIR/gone'; a path starts at this file"
+        ),
+        "13:55: at hooks.events.run.start[1].mutate: 'mutate' needs 'verdict' beside it; metadata stand in the verdict",
+        "14:27: at hooks.events.run.start[2].python: the target 'mine:nothing': there is no 'nothing' in DIR/mine.py",
+        "14:43: at hooks.events.run.start[2].when: 'when' is not supported yet; remove it",
+        (
+            "15:16: at hooks.events.run.start[3].name: expected a name (lower-case letters, digits, '_' and '-', "
+            "not '-' first, at most 64, no device such as 'con'), got '../../x'"
+        ),
+    ]
+
+
+def test_the_users_file_is_held_to_the_same(tmp_path: Path) -> None:
+    (tmp_path / "tenter").mkdir()
+    (tmp_path / "tenter" / "tenter.yaml").write_text("version: 1\nhooks: {events: {tool.befor: []}}\ntasks: {}\n")
+    (tmp_path / "tenter.yaml").write_text("version: 1\nhooks: {events: {tool.aftr: []}}\n")
+    assert [one.split(": ")[0] for one in problems(tmp_path / "tenter.yaml", XDG_CONFIG_HOME=str(tmp_path))] == [
+        "DIR/tenter.yaml:2:18",
+        "DIR/tenter/tenter.yaml:2:18",
+        "DIR/tenter/tenter.yaml:3:1",
+    ]
+
+
+def test_a_file_that_is_not_there_is_one_problem(tmp_path: Path) -> None:
+    assert problems(tmp_path / "tenter.yaml") == [
+        "DIR/tenter.yaml: there is no such file; make one with 'tenter init', or name another"
+    ]
+
+
+@pytest.mark.fault(55)
+def test_validating_and_listing_run_nothing_and_import_nothing(tmp_path: Path) -> None:
+    touched = tmp_path / "touched"
+    (tmp_path / "mine.py").write_text(f"open({str(touched)!r}, 'w').close()\ndef f(event): ...\n")
+    guard = tmp_path / "guard.sh"
+    guard.write_text(f"#!/bin/sh\ntouch {touched}\n")
+    guard.chmod(0o755)
+    (tmp_path / "tenter.yaml").write_text(f"""\
+version: 1
+hooks:
+  events:
+    tool.before:
+      - {{name: a, command: [./guard.sh], on_error: block}}
+      - {{name: b, script: "touch {touched}", on_error: block}}
+      - {{name: c, python: "mine:f"}}
+""")
+    script = (
+        "import sys; from tenter.config import list_hooks, load, validate\n"
+        "assert validate('tenter.yaml', environment={'PATH': '/bin'}) == ()\n"
+        "assert len(list_hooks(load('tenter.yaml'), None, {'PATH': '/bin'}).rows) == 5\n"
+        "heavy = {'asyncio', 'sqlite3', 'subprocess', 'rich', 'httpx', 'mine'}\n"
+        "print(*{name.split('.')[0] for name in sys.modules} & heavy)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.strip() == ""
+    assert not touched.exists()
