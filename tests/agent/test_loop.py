@@ -3,7 +3,6 @@ import pytest
 from tests.agent.playbook import (
     ASKED,
     DUE,
-    ENVELOPE,
     LEAVES,
     NOTHING,
     PLAN,
@@ -146,7 +145,7 @@ def test_what_the_first_hooks_replace_is_what_the_run_goes_on_with() -> None:
     assert (received.input, received.sender) == ("cleaned", "ann")
     assert standing.progress.messages[-1] == Message(role="user", content="cleaned twice")
     end = playbook.event("close blocked")
-    assert (end.input, end.task, end.idempotency_key, end.envelope) == ("cleaned", recorded, "k-1", ENVELOPE)
+    assert (end.input, end.task, end.idempotency_key, end.envelope) == ("cleaned", recorded, "k-1", PLAN.envelope)
 
 
 def test_a_run_that_is_refused_at_its_start_ends_blocked_and_is_closed() -> None:
@@ -424,7 +423,7 @@ def test_the_end_holds_everything() -> None:
     playbook.play(msgspec.structs.replace(PLAN, limits=limits, idempotency_key="k"))
     end = playbook.event("close completed")
     assert end.payload() == {
-        "task": ENVELOPE.task,
+        "task": PLAN.envelope.task,
         "input": "make it green",
         "limits": limits,
         "idempotency_key": "k",

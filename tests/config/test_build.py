@@ -16,7 +16,7 @@ from tenter.executors import HookEnded, HookStarted, Surroundings
 from tenter.kernel import SYSTEM_CLOCK, SYSTEM_RANDOM, Block, Event, FrozenDict, Redactor, Runtime
 from tenter.testing import sample_event
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "GIVEN": "given"}
 
 
 class Records:
@@ -172,6 +172,31 @@ hooks:
     assert (tmp_path / "what").read_text() == "a \n"
     assert [(one.hook, one.stdout) for one in records.ended_records][:2] == [("told", "01234"), ("kept", "0123456")]
     assert records.ended_records[2].result == "denied"
+
+
+async def test_every_setting_of_a_process_reaches_it(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "tenter.yaml").write_text("""\
+version: 1
+hooks:
+  events:
+    tool.before:
+      - {name: env, script: 'pwd; echo "$GIVEN"', on_error: warn, cwd: sub, pass_env: [GIVEN]}
+      - {name: told, script: 'echo "$A"', env: {A: '{"metadata": {"x": 1}}'}, on_error: warn, verdict: json,
+         mutate: {enabled: true}}
+      - {name: untold, script: 'echo "$A"', env: {A: '{"metadata": {"x": 1}}'}, on_error: warn, verdict: json}
+      - name: hung
+        script: "trap '' TERM; while :; do :; done"
+        on_error: warn
+        timeout_seconds: 0.2
+        grace_seconds: 0.1
+""")
+    records = Records()
+    await runtime_of(tmp_path, records).dispatch("tool.before", sample_event("tool.before", tool="shell"))
+    env, told, untold, hung = records.ended_records
+    assert env.stdout == f"{tmp_path}/sub\ngiven\n"
+    assert (told.metadata, untold.metadata) == ({"x": 1}, None)
+    assert (hung.result, hung.duration_ms < 1_000) == ("timeout", True)
 
 
 async def test_a_built_function_is_the_one_that_the_file_names(tmp_path: Path) -> None:

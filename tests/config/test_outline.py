@@ -154,3 +154,34 @@ hooks:
     assert found[2][1].startswith("the program './gone' does not exist")
     assert found[3][1] == f"the target 'mine:g': there is no 'g' in {tmp_path}/mine.py"
     assert found[4][1] == "hook 'c' at 'tool.before' has the signature (); expected (event)"
+
+
+def test_what_a_function_says_wrongly_of_itself_is_a_problem_and_no_crash(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("""\
+from tenter.kernel import hook
+@hook("tool.before", match=3)
+def matches(event): ...
+@hook("tool.before", name=[])
+def named(event): ...
+@hook("tool.befor")
+def nowhere(event): ...
+@hook("tool.before", name="a")
+def same(event): ...
+""")
+    targets = ", ".join(f"'mine:{name}'" for name in ("matches", "named", "nowhere", "same"))
+    text = f"""\
+version: 1
+hooks:
+  plugins: [{targets}]
+  events:
+    tool.invoked.pre:
+      - {{name: a, script: x, on_error: warn}}
+      - {{name: b, python: "mine:matches"}}
+"""
+    found = [one.message for one in outline(hook_files(spec_of(tmp_path, text), None), PATH).problems]
+    assert "has the match 3; expected a mapping" in found[0]
+    assert "has no usable name" in found[1]
+    assert "did you mean 'tool.before'?" in found[2]
+    assert "the name 'a' is taken at 'tool.before'" in found[3]
+    assert "has the match 3; expected a mapping" in found[4]
+    assert len(found) == 5

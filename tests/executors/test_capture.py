@@ -1,8 +1,7 @@
 """The law of a capture: it says of a stream what its bytes say, however they came."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.executors.capture import NOTHING, Capture, Captured, escape, from_whole_character
 

@@ -1,14 +1,14 @@
 """A command hook at a real point, whatever its program does: the outcome, the records, and what is left behind."""
 
 import asyncio
+import dataclasses
 import json
 import os
 import random
-import subprocess
-import sys
+import threading
 import time
-from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 from hypothesis import given, strategies as st
+from tests.executors.programs import MB, PYTHON, busy_cores, script as program
 from tests.outside import comes_true, flat_memory, leaves_nothing, one_of_three, steady_loop
 
 from tenter.catalogue import (
@@ -56,12 +57,10 @@ from tenter.kernel import (
 )
 from tenter.wire.verdict import Verdict
 
-MB = 1 << 20
 TIMEOUT, GRACE = 2.0, 0.5
 SECRET = "correct-horse-battery"
 REDACTOR = Redactor(secrets=[SECRET], patterns=PUBLISHED_KEYS, fuzzy=FUZZY_PAIRS)
 POINT = CATALOGUE["tool.before"]
-PYTHON = f"#!{sys.executable} -S"
 
 
 @dataclass
@@ -169,24 +168,6 @@ async def run_bounded(
 
     await one_of_three(attempt)
     return found[-1]
-
-
-def program(folder: Path, *lines: str, first: str = "#!/bin/sh", mode: int = 0o755) -> str:
-    path = folder / f"hook-{uuid4().hex[:8]}"
-    path.write_text("\n".join((first, *lines, "")))
-    path.chmod(mode)
-    return str(path)
-
-
-@contextmanager
-def busy_cores() -> Generator[None]:
-    spinners = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) for _ in range(os.cpu_count() or 2)]
-    try:
-        yield
-    finally:
-        for each in spinners:
-            each.kill()
-            each.wait(5)
 
 
 def test_a_declaration_shows_the_deadline_and_keeps_it_itself(tmp_path: Path) -> None:
@@ -464,13 +445,13 @@ async def test_bytes_that_are_no_text_are_kept_escaped(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(9)
-async def test_a_verdict_of_a_megabyte_of_tiny_values_does_not_stall_the_loop(tmp_path: Path) -> None:
-    made = """import json; print(json.dumps({"metadata": {"k%d" % n: [1, 2] for n in range(50000)}}))"""
+async def test_a_large_verdict_of_tiny_values_does_not_stall_the_loop(tmp_path: Path) -> None:
+    made = """import json; print(json.dumps({"metadata": {"k%d" % n: [1, 2] for n in range(20000)}}))"""
     hook = settings(None, argv=(program(tmp_path, made, first=PYTHON),), verdict=True, mutate=True, timeout_seconds=10)
     ending, end, _ = await run_bounded(hook, tmp_path)
     assert (type(ending), end.result) == (Done, "ok")
     assert end.metadata is not None
-    assert len(end.metadata) == 50000
+    assert len(end.metadata) == 20000
 
 
 # case 10
@@ -485,7 +466,8 @@ async def test_a_program_that_cannot_start_is_spawn_failed_with_errno_and_path(t
         case "interpreter":
             path, told = program(tmp_path, first="#!/no/such/interpreter"), ("ENOENT", "/no/such/interpreter")
         case "mode":
-            path = program(tmp_path, mode=0o644)
+            path = program(tmp_path)
+            Path(path).chmod(0o644)
             told = ("EACCES", path)
         case "no-shebang":
             path = program(tmp_path, first="exit 0")
@@ -712,6 +694,17 @@ async def test_a_decision_that_nobody_asked_for_is_bad_output_and_says_what_to_d
     assert (end.result, "set 'verdict: json'" in ending.reason) == ("bad_output", True)
 
 
+@pytest.mark.promise(6)
+async def test_a_decision_that_nobody_asked_for_is_found_at_the_end_of_more_output_than_is_kept(
+    tmp_path: Path,
+) -> None:
+    script = """yes log | head -c 5000000; echo '{"decision": "block", "reason": "no"}'"""
+    ending, end, _ = await run_bounded(settings(script), tmp_path)
+    assert (type(ending), end.result, end.stdout_bytes) == (Blocked, "bad_output", 5_000_038)
+    _, end, _ = await run_bounded(settings(script.replace("decision", "d")), tmp_path)
+    assert (end.result, end.stdout_truncated) == ("ok", True)
+
+
 async def test_an_observer_that_prints_a_decision_is_told_that_it_has_none(tmp_path: Path) -> None:
     _, end, _ = await run_bounded(settings("""echo '{"decision": "block"}'""", observe=True), tmp_path)
     assert (end.result, end.disposition) == ("bad_output", "block")
@@ -777,6 +770,29 @@ async def test_cancelling_ends_the_hook_and_puts_it_on_record(tmp_path: Path) ->
             await asyncio.wait_for(task, 5)
     assert (sink.end.result, sink.end.disposition, sink.end.signal) == ("cancelled", "pass", "SIGTERM")
     assert (sink.end.stdout, sink.end.ended_descendants >= 1) == ("said\n", True)
+
+
+async def test_cancelling_while_a_long_output_is_read_keeps_what_the_process_did(tmp_path: Path) -> None:
+    sink, reading, go_on = Kept(), asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    class Waits(Redactor):
+        def mask_cut(self, text: str, *, start: bool = False, end: bool = True) -> str:
+            loop.call_soon_threadsafe(reading.set)
+            assert go_on.wait(5)
+            return super().mask_cut(text, start=start, end=end)
+
+    around = dataclasses.replace(surroundings(tmp_path, sink), redactor=Waits())
+    hook = settings("head -c 100000 /dev/zero; exit 3", max_output_bytes=MB)
+    runtime = Runtime(CATALOGUE, [command_hook(hook, around)])
+    async with leaves_nothing(hook.env["MARK"]):
+        task = asyncio.create_task(runtime.run(TOOL_INVOKED, tool_call(), body))
+        await asyncio.wait_for(reading.wait(), 5)
+        task.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+    assert (sink.end.result, sink.end.exit_code, sink.end.stdout_bytes) == ("cancelled", 3, 100_000)
 
 
 @dataclass

@@ -67,6 +67,17 @@ async def test_stdin_is_written_piece_by_piece_and_closed() -> None:
         await asyncio.get_running_loop().shutdown_default_executor()
 
 
+async def test_a_stdin_that_comes_later_is_written_and_closed() -> None:
+    async with leaves_nothing():
+        here = world()
+        here.pipes.feed(b"all of it")
+        assert (os.read(here.stdin, 100), os.read(here.stdin, 100)) == (b"all of it", b"")
+        here.pipes.watch()
+        here.pipes.close()
+        for far in (here.stdin, here.stdout, here.stderr):
+            os.close(far)
+
+
 async def test_a_stdin_that_nobody_reads_any_more_is_let_go() -> None:
     async with leaves_nothing():
         before = len(open_files())

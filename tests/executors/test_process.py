@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.executors.programs import CAP, COOKIE_NAME, MB, PYTHON, busy_cores, run_bounded, script, spec
-from tests.outside import flat_memory, leaves_nothing
+from tests.outside import comes_true, flat_memory, leaves_nothing
 
-from tenter.executors.process import run_process
+from tenter.executors.process import ProcessResult, run_process
 
 
 async def test_a_program_that_exits_with_zero_is_ok() -> None:
@@ -25,6 +25,57 @@ async def test_stdin_arrives_whole_and_both_outputs_come_back(tmp_path: Path) ->
     hook = script(tmp_path, "cat; echo on stderr >&2")
     result = await run_bounded(spec(hook), b"on stdin")
     assert (result.stdout.text, result.stderr.text, result.stderr.tail) == ("on stdin", "on stderr\n", "on stderr\n")
+
+
+async def test_a_stdin_that_is_made_while_the_program_starts_arrives_whole(tmp_path: Path) -> None:
+    async def made() -> bytes:
+        await asyncio.sleep(0)
+        return b"x" * (3 * MB)
+
+    call = spec(script(tmp_path, "wc -c"))
+    async with leaves_nothing(call.cookie):
+        result = await run_process(call, made)
+    assert (result.result, result.stdout.text) == ("ok", f"{3 * MB}\n")
+
+
+async def test_a_program_that_is_gone_before_its_stdin_is_made_is_ok(tmp_path: Path) -> None:
+    async def made() -> bytes:
+        assert await comes_true((tmp_path / "gone").exists)
+        return b"x" * MB
+
+    call = spec(script(tmp_path, "exec 0</dev/null; echo > gone; echo the answer"), cwd=str(tmp_path))
+    async with leaves_nothing(call.cookie):
+        result = await run_process(call, made)
+    assert (result.result, result.stdout.text) == ("ok", "the answer\n")
+
+
+async def test_a_stdin_that_cannot_be_made_ends_the_program_and_is_told(tmp_path: Path) -> None:
+    async def made() -> bytes:
+        raise ValueError("no form")
+
+    call = spec(script(tmp_path, "setsid sleep 60 & sleep 60"))
+    async with leaves_nothing(call.cookie):
+        with pytest.raises(ValueError, match="no form"):
+            await run_process(call, made)
+
+
+async def test_cancelling_while_stdin_is_made_ends_the_program(tmp_path: Path) -> None:
+    making = asyncio.Event()
+
+    async def made() -> bytes:
+        making.set()
+        await asyncio.wait_for(asyncio.Event().wait(), 5)
+        return b""
+
+    call = spec("/bin/sleep", "60")
+    told: list[ProcessResult] = []
+    async with leaves_nothing(call.cookie):
+        task = asyncio.create_task(run_process(call, made, on_cancelled=told.append))
+        await asyncio.wait_for(making.wait(), 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+    assert [(each.result, each.signal) for each in told] == [("cancelled", "SIGTERM")]
 
 
 # case 1

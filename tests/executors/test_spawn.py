@@ -21,7 +21,7 @@ def program(path: Path, text: str, mode: int = 0o755) -> str:
     return str(path)
 
 
-async def start(*argv: str, stdin: bytes = b"", cwd: str = "/", env: Mapping[str, str] = ENV) -> Spawned:
+async def start(*argv: str, stdin: bytes | None = b"", cwd: str = "/", env: Mapping[str, str] = ENV) -> Spawned:
     until = asyncio.get_running_loop().time() + 5
     return await spawn(argv, stdin, cwd=cwd, env=env, until=until)
 
@@ -51,6 +51,16 @@ async def test_a_small_stdin_is_written_and_closed_before_the_child_runs() -> No
         spawned = await start("/bin/cat", stdin=b"all of it")
         assert (spawned.stdin, bytes(spawned.unwritten)) == (None, b"")
         assert finish(spawned) == b"all of it"
+
+
+async def test_a_stdin_that_comes_later_has_a_pipe_that_stays_open() -> None:
+    async with leaves_nothing():
+        spawned = await start("/bin/cat", stdin=None)
+        assert spawned.stdin is not None
+        os.write(spawned.stdin, b"later")
+        os.close(spawned.stdin)
+        spawned.stdin = None
+        assert finish(spawned) == b"later"
 
 
 async def test_of_a_large_stdin_a_pipeful_is_written_and_the_rest_left() -> None:

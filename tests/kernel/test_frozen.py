@@ -14,8 +14,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.kernel.frozen import MAX_DEPTH, FrozenDict, FrozenStruct, freeze
 

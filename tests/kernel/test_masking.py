@@ -5,8 +5,7 @@ import urllib.parse
 from collections.abc import Callable
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from tenter.kernel.masking import MASK, FuzzyPair, KeyPattern, TextMask, is_ignored
 

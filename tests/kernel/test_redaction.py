@@ -10,8 +10,7 @@ from typing import Any, ClassVar, cast
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.outside import one_of_three, steady_loop
 
 from tenter.kernel.frozen import FrozenDict, freeze

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.kernel.frozen import FrozenDict, freeze
 from tenter.kernel.masking import MASK, FuzzyPair, TextMask

@@ -5,8 +5,8 @@ interrupted (130), and a bug of ours (70, with a report that can be pasted into 
 """
 
 import contextlib
+import errno
 import importlib
-import io
 import os
 import platform
 import sys
@@ -17,6 +17,7 @@ from typing import Final, NoReturn
 import click
 
 from tenter.cli.masking import Masking, mask
+from tenter.cli.streams import prepare_streams
 from tenter.cli.texts import escaped
 from tenter.config import nearest
 from tenter.kernel import TenterError
@@ -76,17 +77,10 @@ def tenter(context: click.Context) -> None:
 
 def main() -> NoReturn:
     """The entry point: runs the verb and turns every ending into an exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that knows less than Unicode is no bug
+    prepare_streams()
     code = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        _say(f"the output could not be written: {error.strerror}")
-        code = code or FAILURE
-        with contextlib.suppress(OSError):
-            sys.stdout.close()  # or the interpreter tries once more, and prints a traceback
+    with contextlib.suppress(OSError):  # told already, by who wrote what cannot be written
+        sys.stdout.close()  # or the interpreter tries once more at its end, and complains
     sys.exit(code)
 
 
@@ -115,6 +109,9 @@ def _told(error: BaseException, arguments: list[str], masks: list[Masking]) -> i
         case TenterError():
             _say(str(error))
             code = MISTAKE
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EIO, filename=None):
+            _say(f"the output could not be written: {error.strerror}")
+            code = FAILURE
         case _:
             _report(error, arguments, masks)
             code = BUG

@@ -1,36 +1,42 @@
-"""Keeps standard output for the result: whatever hooks, tools and their children print meanwhile goes beside it."""
+"""The three standard streams: all of them open, and standard output kept for the result."""
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Generator
 
-OUT, ERR = 1, 2
-"""The descriptors that every process has."""
+IN, OUT, ERR = 0, 1, 2
+"""The descriptors that every process should have."""
+
+
+def prepare_streams() -> None:
+    """Opens what whoever started us had closed, or the journal could be opened as descriptor 1 and be printed into.
+
+    What the encoding of a terminal lacks is escaped, which is no bug.
+    """
+    for descriptor in (IN, OUT, ERR):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest descriptor that is free: this one
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123  # as long as we live
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextlib.contextmanager
 def output_kept() -> Generator[None]:
-    """Within it, what this process and its children write to standard output comes out on standard error.
-
-    Where one of the two is closed, only what Python code prints is led there.
-    """
-    with _descriptor_led(), contextlib.redirect_stdout(sys.stderr):
-        yield
-
-
-@contextlib.contextmanager
-def _descriptor_led() -> Generator[None]:
+    """Within it, what hooks, tools and their children print to standard output comes out on standard error."""
     sys.stdout.flush()
+    kept = os.dup(OUT)
     try:
-        kept = os.dup(OUT)
-    except OSError:  # closed by whoever started us: nothing can be written to it
-        yield
-        return
-    try:
-        with contextlib.suppress(OSError):  # standard error is closed: what is printed stays where it was
-            os.dup2(ERR, OUT)
-        yield
+        os.dup2(ERR, OUT)
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
     finally:
         os.dup2(kept, OUT)
         os.close(kept)

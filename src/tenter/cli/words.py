@@ -14,7 +14,6 @@ _ANSWERS: Final[Mapping[str, str]] = {
 }
 _POLICIES: Final[Mapping[str, str]] = {
     "warn": "which was let pass",
-    "pass": "which was let pass",
     "block": "which blocks",
     "suspend": "which asks for a person",
     "fail": "which fails it",
@@ -25,7 +24,9 @@ _MARKS: Final[Mapping[str, str]] = {"shadow": "shadow: not applied", "recheck": 
 def phrase(entry: TraceEvent) -> str:
     """What an `outcome` or `failure` entry of a trace says of its hook."""
     disposition = str(entry.details.get("disposition", ""))
-    if entry.kind == "failure":
+    if entry.code == "cancelled":
+        said = "was cancelled"
+    elif entry.kind == "failure":
         said = f"failed ({entry.code}), {_POLICIES.get(disposition, disposition)}"
     elif entry.details.get("modified"):
         said = "rewrote it"

@@ -4,9 +4,10 @@
 the real one; everything else is what will be in force.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from tenter.catalogue import CATALOGUE
 from tenter.config.commands import resolve_program
@@ -121,7 +122,8 @@ class _Outliner:
         for one in found.hooks:
             if (said := refusal(one)) is not None:
                 self._report(where, path, said, "")
-            self._claim(one, file, path)
+            else:
+                self._claim(one, file, path)
         return PlannedPlugin(
             file=file, target=target, where=where, path=path, declared=found.hooks, certain=found.certain
         )
@@ -147,17 +149,17 @@ class _Outliner:
         trials: list[tuple[KeyPath, Declaration]] = [((), bare)]
         if declared.on_error is not None:
             trials.append((("on_error",), replace(bare, on_error=declared.on_error)))
-        trials += [(("match", word), replace(bare, match={word: pattern})) for word, pattern in declared.match.items()]
+        trials += [(("match", *word), replace(bare, match=part)) for word, part in _parts(declared.match)]
         for key, trial in trials:
             if (said := refusal(trial)) is not None:
                 path = (*spec.path, *key)
                 self._report(file.spec.where(*path), path, said, "")
 
     def _claim(self, declared: Declaration, file: HookFile, path: KeyPath) -> None:
-        place, where = (declared.point, declared.name), file.spec.where(*path)
+        point, where = CATALOGUE[declared.point], file.spec.where(*path)
+        place = (point.name, declared.name)
         if (first := self._taken.get(place)) is not None:
-            label = CATALOGUE[declared.point].label
-            message = f"the name {declared.name!r} is taken at {label!r}, by {first}"
+            message = f"the name {declared.name!r} is taken at {point.label!r}, by {first}"
             self._report(where, path, message, "give it another name")
         self._taken.setdefault(place, str(where))
 
@@ -173,6 +175,15 @@ class _Outliner:
 
     def _report(self, where: Position, path: KeyPath, message: str, hint: str) -> None:
         self.problems.append(Problem(where=where, path=path, message=message, hint=hint))
+
+
+def _parts(match: object) -> Iterator[tuple[KeyPath, Mapping[str, object]]]:
+    """The questions of a match, each by itself; the whole where a function says something else than a mapping."""
+    if isinstance(match, Mapping):
+        questions = cast("Mapping[str, object]", match)
+        yield from (((word,), {word: pattern}) for word, pattern in questions.items())
+    else:
+        yield (), cast("Mapping[str, object]", match)
 
 
 def refusal(declared: Declaration) -> str | None:

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from tenter.kernel import opener
 
 if TYPE_CHECKING:
+    from tenter.controls.arguments import (
+        check_schema as check_schema,
+    )
     from tenter.controls.governor import (
         GATES as GATES,
         gates as gates,
@@ -18,12 +21,14 @@ __all__ = [
     "FUZZY_PAIRS",
     "GATES",
     "PUBLISHED_KEYS",
+    "check_schema",
     "gates",
 ]
 
 __getattr__ = opener(
     __name__,
     {
+        "arguments": ("check_schema",),
         "governor": (
             "GATES",
             "gates",

@@ -16,8 +16,9 @@ from typing import Final, TypeVar, assert_never
 import msgspec
 from msgspec import UNSET
 
+from tenter.executors.capture import Captured
 from tenter.executors.kind import HookEnded, HookStarted, Surroundings
-from tenter.executors.pipes import STDERR_TAIL
+from tenter.executors.pipes import TAIL_BYTES
 from tenter.executors.process import ProcessResult, ProcessSpec, run_process
 from tenter.kernel import (
     Band,
@@ -54,6 +55,9 @@ UNRECORDED: Final = "journal_failed"
 """The code of the failure of a hook whose start or end could not be recorded."""
 AT_ONCE: Final = 64 * 1024
 """So many bytes of output are read as an answer, and redacted, where the event loop stands; more in a thread."""
+
+NOT_RUN: Final = ProcessResult(result="crashed", duration_seconds=0.0)
+"""Stands for the end of a process that never was."""
 
 _DISPOSITIONS: Final[Mapping[type[Outcome], Disposition]] = {
     Block: "block",
@@ -168,14 +172,19 @@ def _last_words(result: ProcessResult) -> str:
 
 def _answer(result: ProcessResult, hook: CommandHook, event: Event) -> Verdict | HookFailure:
     if not hook.verdict:
-        if result.stdout.raw and has_decision(result.stdout.raw):
-            return _unasked(hook)
-        return Verdict()
+        return _unasked(hook) if _decides(result.stdout) else Verdict()
     try:
         verdict = decode_verdict(result.stdout.raw, hook.point, event=event, mutate=hook.mutate)
     except HookFailure as failure:
         return HookFailure(failure.result, f"the hook {hook.name!r}: {failure.reason}", code=failure.code)
     return _not_taken(verdict.answer, hook) or verdict
+
+
+def _decides(stdout: Captured) -> bool:
+    """Whether a decision stands in what is known of stdout: a deny must be impossible to lose (D§12)."""
+    if not stdout.raw:
+        return False
+    return has_decision(stdout.raw) or (stdout.truncated and has_decision(stdout.tail.encode()))
 
 
 def _unasked(hook: CommandHook) -> HookFailure:
@@ -230,12 +239,12 @@ class CommandCall:
         """
         frame = current_frame()
         started = self._started(event, frame)
-        ends: list[ProcessResult] = []
+        ends = [NOT_RUN]
         try:
             await self._record(self._surroundings.sink.started(event, started))
             finished = await self._execute(event, started, frame, ends.append)
         except asyncio.CancelledError:
-            finished = self._read(ends[0] if ends else ProcessResult(result="cancelled", duration_seconds=0.0), event)
+            finished = await self._read(replace(ends[-1], result="cancelled"), event)
             # Who cancels hears of that, and of nothing else; the sink's owner knows what it raised.
             with contextlib.suppress(HookFailure):
                 await self._record(self._surroundings.sink.ended(event, self._ended(started, finished)))
@@ -254,18 +263,16 @@ class CommandCall:
         return said.answer
 
     async def _execute(
-        self, event: Event, started: HookStarted, frame: Frame | None, on_cancelled: Callable[[ProcessResult], None]
+        self, event: Event, started: HookStarted, frame: Frame | None, over: Callable[[ProcessResult], None]
     ) -> _Finished:
-        execution = self._execution(event, started, frame)
+        """Runs the program; `over` is told how it ended before that is read, also when we are cancelled."""
         try:
-            result = await run_process(
-                self._spec(execution), lambda: self._payload(execution), on_cancelled=on_cancelled
-            )
-            if len(result.stdout.raw) + len(result.stderr.raw) > AT_ONCE:
-                return await _in_thread(lambda: self._read(result, event))
-            return self._read(result, event)
+            execution = self._execution(event, started, frame)
+            result = await run_process(self._spec(execution), lambda: self._payload(execution), on_cancelled=over)
+            over(result)
+            return await self._read(result, event)
         except Exception as error:  # whatever it was, there is an end record, and the failure policy decides
-            return _Finished(self._crash(error), ProcessResult(result="crashed", duration_seconds=0.0))
+            return _Finished(self._crash(error), NOT_RUN)
 
     def _execution(self, event: Event, started: HookStarted, frame: Frame | None) -> Execution:
         surroundings = self._surroundings
@@ -302,7 +309,12 @@ class CommandCall:
             cookie=execution.id,
         )
 
-    def _read(self, result: ProcessResult, event: Event) -> _Finished:
+    async def _read(self, result: ProcessResult, event: Event) -> _Finished:
+        if len(result.stdout.raw) + len(result.stderr.raw) > AT_ONCE:
+            return await _in_thread(lambda: self._read_here(result, event))
+        return self._read_here(result, event)
+
+    def _read_here(self, result: ProcessResult, event: Event) -> _Finished:
         redactor = self._surroundings.redactor
         shown = _redacted(result, redactor)
         said = interpret(shown, self._hook, event=event)
@@ -404,7 +416,7 @@ def _redacted(result: ProcessResult, redactor: Redactor) -> ProcessResult:
         stderr = replace(
             stderr,
             text=redactor.mask_cut(stderr.text, end=stderr.truncated),
-            tail=redactor.mask_cut(stderr.tail, start=stderr.total_bytes > STDERR_TAIL, end=False),
+            tail=redactor.mask_cut(stderr.tail, start=stderr.total_bytes > TAIL_BYTES, end=False),
         )
     elif not stdout.total_bytes and not result.error:
         return result

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from tenter.executors.capture import Capture
 from tenter.executors.spawn import Spawned
 
-STDERR_TAIL = 4096
-"""Bytes of the end of stderr that are kept besides its beginning."""
+TAIL_BYTES = 4096
+"""Bytes of the end of each output that are kept besides its beginning."""
 CHUNK = 65_536
 """Bytes of one read, after which the loop has its turn: as many as a pipe holds; 10 ms if all of it must be escaped."""
 
@@ -32,8 +32,8 @@ class Pipes:
         self._changed = changed
         self._stdin = spawned.stdin
         self._unwritten = spawned.unwritten
-        self.stdout = Capture(limit)
-        self.stderr = Capture(limit, tail_bytes=STDERR_TAIL)
+        self.stdout = Capture(limit, tail_bytes=TAIL_BYTES)
+        self.stderr = Capture(limit, tail_bytes=TAIL_BYTES)
         self._outputs = {spawned.stdout: self.stdout, spawned.stderr: self.stderr}
         self._quiet: asyncio.TimerHandle | None = None
         """Until the outputs are watched."""

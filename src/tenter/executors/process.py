@@ -54,7 +54,7 @@ class ProcessResult:
     """Name of the signal that killed the process itself (`SIGSEGV`); exit code 139 is none."""
     stdout: Captured = NOTHING
     stderr: Captured = NOTHING
-    """With `tail`, the text of its last 4096 bytes."""
+    """Both with `tail`, the text of their last 4096 bytes."""
     duration_seconds: float
     error: str = ""
     """Why it could not start, or why its exit status is unknown: errno, path at fault, what to do."""

@@ -40,6 +40,7 @@ class RunArguments(TypedDict, total=False):
     entities: tuple[str, ...]
     metadata: Mapping[str, object]
     deadline: float | None
+    max_steps: int
     loop: LoopFacts | None
     watcher: Watcher | None
 
@@ -97,20 +98,22 @@ class Harness:
         entities: tuple[str, ...] = (),
         metadata: Mapping[str, object] = EMPTY,
         deadline: float | None = None,
+        max_steps: int = Limits().max_steps,
         loop: LoopFacts | None = None,
         watcher: Watcher | None = None,
     ) -> RunResult:
         """Runs `task` on `input` to its end, or to where it waits for a person.
 
         `deadline` is in seconds since the epoch, of the harness's clock; when it passes the run ends failed, with the
-        code `timeout`. `watcher` is told of each operation as it begins and ends. A journal that cannot be written ends
-        the run failed, too. Raises TenterError for a task that the configuration does not have and for arguments that
-        cannot be used; cancellation ends the run `cancelled` and is raised again.
+        code `timeout`; after `max_steps` model calls it ends failed, with the code `budget`. `watcher` is told of each
+        operation as it begins and ends. A journal that cannot be written ends the run failed, too. Raises TenterError
+        for a task that the configuration does not have and for arguments that cannot be used; cancellation ends the run
+        `cancelled` and is raised again.
         """
         setup = self._setup
         with self._counted():
             equipped = setup.task(task)
-            _check_deadline(deadline)
+            limits = _limits(deadline, max_steps)
             run_id = f"{setup.random.getrandbits(64):016x}"
             envelope = Envelope(
                 run_id=run_id,
@@ -123,7 +126,7 @@ class Harness:
                 metadata=_frozen(metadata),
             )
             # Once for the whole run, so that every event has the same envelope and tools.
-            plan = await setup.redactor.apply(_plan(equipped, envelope, input, deadline))
+            plan = await setup.redactor.apply(_plan(equipped, envelope, input, limits))
             loop = await setup.redactor.apply(loop)
             run = self._run(equipped, plan.envelope, loop=loop, watcher=watcher)
             engine, started = LocalEngine(run, deadline), setup.clock.now()
@@ -231,7 +234,7 @@ class Harness:
         return msgspec.structs.replace(await run.redactor.apply(result), trace=run.trace.events())
 
 
-def _plan(task: TaskSetup, envelope: Envelope, text: str, deadline: float | None) -> Plan:
+def _plan(task: TaskSetup, envelope: Envelope, text: str, limits: Limits) -> Plan:
     spec = task.spec
     return Plan(
         envelope=envelope,
@@ -241,7 +244,7 @@ def _plan(task: TaskSetup, envelope: Envelope, text: str, deadline: float | None
         model_alias=spec.model,
         model=spec.model,
         tools=tuple(task.infos.values()),
-        limits=Limits(deadline=deadline),
+        limits=limits,
     )
 
 
@@ -252,6 +255,9 @@ def _frozen(metadata: Mapping[str, object]) -> Mapping[str, object]:
         raise TenterError(f"the metadata of a run must be data: {error}") from None
 
 
-def _check_deadline(deadline: float | None) -> None:
+def _limits(deadline: float | None, max_steps: int) -> Limits:
     if deadline is not None and not math.isfinite(deadline):
         raise TenterError(f"the deadline of a run must be in seconds since the epoch, not {deadline!r}; None for none")
+    if max_steps < 1:
+        raise TenterError(f"max_steps must be at least 1, not {max_steps!r}")
+    return Limits(deadline=deadline, max_steps=max_steps)

@@ -218,6 +218,8 @@ async def _follow(task: asyncio.Task[None], link: Link) -> None:
         await asyncio.wait((task,), timeout=FAREWELL_SECONDS)
     if task.done():
         link.leaked -= 1
+    else:
+        setattr(task, "_log_destroy_pending", False)  # noqa: B010  # it is counted; a user can do nothing about it
 
 
 def _with_ended(call: Callable[..., object]) -> Callable[[Event], object]:

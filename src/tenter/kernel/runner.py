@@ -155,12 +155,12 @@ class Runner(Generic[B, A]):
         return stopped(decision) or Done(cast(A, decision.event))
 
     def _failed(self, error: BaseException) -> Failed:
-        redactor, name = self.dispatcher.redactor, type(error).__name__
+        judge, name = self.dispatcher.judge, type(error).__name__
         if isinstance(error, OperationFailed):
-            message = redactor.mask_fuzzy(str(error))
+            message = judge.reason(str(error))
             return Failed(message=message, code=error.code, exception=name, retryable=error.retryable)
         code = error.result if isinstance(error, HookFailure) else "internal"
-        return Failed(message=redactor.mask_exception_text(error), code=code, exception=name)
+        return Failed(message=judge.redactor.mask_exception_text(error), code=code, exception=name)
 
 
 def stopped(decision: Decision) -> Stopped | None:

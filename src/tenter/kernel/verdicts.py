@@ -85,9 +85,15 @@ class Judge:
     def crash(self, link: Link, error: BaseException) -> Failure:
         """A failure from whatever a hook raised."""
         if isinstance(error, HookFailure):
-            return Failure(error.result, self._masked_reason(error.reason), error.code)
+            return Failure(error.result, self.reason(error.reason), error.code)
         text = f"the hook {link.name!r} failed: {self.redactor.mask_exception_text(error)}"
         return Failure("crashed", text, exception=type(error).__name__)
+
+    def reason(self, reason: str) -> str:
+        """Why something failed, masked and of bounded length."""
+        if len(reason) <= LONGEST_REASON:
+            return self.redactor.mask_fuzzy(reason)
+        return self.redactor.mask_cut(reason[:LONGEST_REASON]) + "… (cut)"
 
     def take(self, frame: Frame, fold: Fold, link: Link, verdict: Verdict) -> Fold:
         """The fold after `link` was judged; records it."""
@@ -164,11 +170,6 @@ class Judge:
         )
         frame.records = (*frame.records, record)
         link.results[said.result] = link.results.get(said.result, 0) + 1
-
-    def _masked_reason(self, reason: str) -> str:
-        if len(reason) <= LONGEST_REASON:
-            return self.redactor.mask_fuzzy(reason)
-        return self.redactor.mask_cut(reason[:LONGEST_REASON]) + "… (cut)"
 
     def _masked(self, outcome: Said) -> Said:
         """The outcome with its words redacted: they go to people, models and records."""

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 from tenter.catalogue import ModelRequest, ModelResponse
 from tenter.kernel import OperationFailed
@@ -10,24 +9,25 @@ from tenter.kernel import OperationFailed
 Answer = ModelResponse | Callable[[ModelRequest], ModelResponse] | Exception
 
 
-@dataclass(slots=True)
 class FakeClock:
     """Stands still until it is told to go on. `start` is in seconds since the epoch."""
 
-    start: float = 1_700_000_000.0
-    passed: float = 0.0
+    def __init__(self, start: float = 1_700_000_000.0) -> None:
+        self._start = start
+        self._passed = 0.0
 
     def now(self) -> float:
-        return self.start + self.passed
+        return self._start + self._passed
 
     def monotonic(self) -> float:
-        return self.passed
+        """Seconds since it was made."""
+        return self._passed
 
     def advance(self, seconds: float) -> None:
         """Lets time pass. Raises ValueError for a step back."""
-        if seconds < 0:
-            raise ValueError(f"time goes on, not back by {-seconds} s")
-        self.passed += seconds
+        if not seconds >= 0:
+            raise ValueError(f"time only goes on; {seconds!r} is no number of seconds from 0 up")
+        self._passed += seconds
 
 
 class FakeRandom(random.Random):
@@ -37,22 +37,21 @@ class FakeRandom(random.Random):
         super().__init__(seed)
 
 
-@dataclass(slots=True)
 class FakeModel:
     """Answers with what it was given, in order; a callable is asked, an exception raised. Remembers the requests."""
 
-    answers: list[Answer]
-    requests: list[ModelRequest] = field(default_factory=list[ModelRequest])
-
     def __init__(self, answers: Iterable[Answer]) -> None:
-        self.answers = list(answers)
-        self.requests = []
+        self.requests: list[ModelRequest] = []
+        self._answers = list(answers)
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
+        """The next answer. Raises OperationFailed where there is none left."""
         self.requests.append(request)
-        if len(self.requests) > len(self.answers):
-            raise OperationFailed(f"the fake model has {len(self.answers)} answers and no more", code="provider_permanent")
-        answer = self.answers[len(self.requests) - 1]
+        number = len(self.requests)
+        if number > len(self._answers):
+            text = f"the fake model was asked {number} times and has {len(self._answers)} answers; give it more"
+            raise OperationFailed(text, code="provider_permanent")
+        answer = self._answers[number - 1]
         if isinstance(answer, Exception):
             raise answer
         return answer if isinstance(answer, ModelResponse) else answer(request)

@@ -1,6 +1,7 @@
 """`fire`: one hook at one point, for a hook's own test (D§16)."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,13 +16,18 @@ from tenter.kernel import (
     Hook,
     Outcome,
     Record,
+    RegistrationError,
     Retry,
     Runtime,
     Suspend,
     TenterError,
-    hook,
+    declarations,
+    is_slug,
 )
 from tenter.testing.samples import sample_event
+
+Target = Callable[..., object] | Hook | Declaration
+"""What can be fired: a function, decorated or not, a `Hook` or its class, a declaration."""
 
 
 class Fired(msgspec.Struct, frozen=True):
@@ -70,20 +76,18 @@ class Fired(msgspec.Struct, frozen=True):
         return any(record.result not in ("ok", "denied") for record in self.records)
 
 
-def fire(target: object, point: str, **fields: Any) -> Fired:
+def fire(target: Target, point: str, /, **fields: Any) -> Fired:
     """Fires `point` with `target` as its one hook, on an event with `fields` (see `sample_event`).
 
     A function that `@hook` did not make is tried as it is. Raises TenterError inside a running event loop (use
     `await fire_async(…)` there) and RegistrationError for a hook that cannot attach to the point.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(fire_async(target, point, **fields))
-    raise TenterError("fire was called inside a running event loop; write `await fire_async(…)` there")
+    if _in_loop():
+        raise TenterError("fire was called inside a running event loop; write `await fire_async(…)` there")
+    return asyncio.run(fire_async(target, point, **fields))
 
 
-async def fire_async(target: object, point: str, **fields: Any) -> Fired:
+async def fire_async(target: Target, point: str, /, **fields: Any) -> Fired:
     """`fire`, inside an event loop."""
     event = sample_event(point, **fields)
     runtime = Runtime(CATALOGUE, [_as_hook(target, point)])
@@ -92,6 +96,21 @@ async def fire_async(target: object, point: str, **fields: Any) -> Fired:
     return Fired(event, await runtime.dispatch(point, event))
 
 
-def _as_hook(target: object, point: str) -> object:
-    declared = isinstance(target, Hook | Declaration | type) or hasattr(target, "__tenter_hooks__")
-    return target if declared or not callable(target) else hook(point)(target)
+def _in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _as_hook(target: Target, point: str) -> object:
+    """What a runtime takes: of a bare function a declaration at `point`, which leaves the function as it is."""
+    if not callable(target) or isinstance(target, type):
+        return target
+    try:
+        declarations(target, CATALOGUE)
+    except RegistrationError:
+        name = getattr(target, "__name__", "").lower()
+        return Declaration(name=name if is_slug(name) else "tried", point=point, call=target)
+    return target

@@ -1,7 +1,7 @@
 """Events to try a hook on: every point's own, filled in where the caller says nothing."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -40,6 +40,8 @@ from tenter.catalogue import (
 )
 from tenter.kernel import Event, TenterError, freeze
 
+T = TypeVar("T", bound=msgspec.Struct)
+
 Fields = dict[str, Any]
 
 TASK = TaskRef(id="task-1", name="task")
@@ -53,6 +55,8 @@ ERROR = ErrorInfo(code="internal", message="something failed")
 REQUEST = ModelRequest(alias="default", model="sample", messages=(Message(role="user", content="hello"),))
 
 RESPONSE = ModelResponse(model="sample", text="hello")
+
+RESULT = ToolResult(output="")
 
 RECORD: Fields = {"kind": "result", "key": "run-1", "record": {}}
 
@@ -68,8 +72,8 @@ DEFAULTS: Mapping[type[Event], Fields] = {
     ModelResponseEvent: {"request": REQUEST, "response": RESPONSE},
     ToolCallsEvent: {"response": RESPONSE},
     ToolCallsExtractedEvent: {"response": RESPONSE, "calls": ()},
-    ToolCallEvent: {"tool": "shell"},
-    ToolResultEvent: {"tool": "shell", "output": ""},
+    ToolCallEvent: {},
+    ToolResultEvent: {},
     OutputEvent: {"output": ""},
     TaskCompletedEvent: {"verdict": "complete", "output": ""},
     ActivityFailedEvent: {"error": ERROR, "step": 1},
@@ -82,45 +86,53 @@ DEFAULTS: Mapping[type[Event], Fields] = {
 
 
 def sample_event(point: str, **fields: Any) -> Event:
-    """An event of `point` with `fields`. Raises TenterError for a field that it does not have.
+    """An event of `point` with `fields`. Raises TenterError for a field that it does not have or a value that misfits.
 
-    Shorthands: `tool` (a name) and `arguments` for the call, `output` and `is_error` for a tool's result, `text` for the
-    last message of a request or for a response.
+    Shorthands: `tool`, by its name, and `arguments` for a call; what a ToolResult has, such as `output`, for a tool's
+    result; `text` for a request's only message, or for a response.
     """
     cls = CATALOGUE.resolve(point, "the test").event
-    values: Fields = {"envelope": ENVELOPE, "op": OP, **DEFAULTS[cls], **fields}
-    for shorten in SHORTHANDS.get(cls, ()):
-        shorten(values)
-    if unknown := values.keys() - set(cls.__struct_fields__):
-        known = ", ".join(name for name in cls.__struct_fields__)
-        raise TenterError(f"{cls.__name__} has no field {sorted(unknown)[0]!r}; it has {known}")
-    return msgspec.convert(freeze(values), cls, from_attributes=True, strict=False)
+    try:
+        for shorthand in SHORTHANDS.get(cls, ()):
+            shorthand(fields)
+        if unknown := fields.keys() - set(cls.__struct_fields__):
+            known = ", ".join(cls.__struct_fields__)
+            raise TenterError(f"{cls.__name__} has no field {min(unknown)!r}; it has {known}")
+        return msgspec.convert(freeze({"envelope": ENVELOPE, "op": OP, **DEFAULTS[cls], **fields}), cls)
+    except msgspec.ValidationError as error:
+        raise TenterError(f"no {cls.__name__} can be made of that: {error}") from None
 
 
-def _call(values: Fields) -> None:
-    arguments = values.pop("arguments", {})
-    tool = values.pop("tool", None)
-    if isinstance(tool, str):
-        values.setdefault("call", ToolCall(id="call-1", name=tool, arguments=arguments))
-        values["tool"] = ToolInfo(name=tool)
-    elif tool is not None:
-        values["tool"] = tool
+def _call(fields: Fields) -> None:
+    named = fields.get("tool", "shell")
+    tool = ToolInfo(name=named) if isinstance(named, str) else msgspec.convert(named, ToolInfo | None)
+    own = ToolCall(id="call-1", name="unknown" if tool is None else tool.name)
+    call = fields["call"] = _with(ToolCall, fields.get("call", own), _taken(fields, ("arguments",)))
+    fields["tool"] = tool if "tool" in fields else ToolInfo(name=call.name)
 
 
-def _result(values: Fields) -> None:
-    output, is_error = values.pop("output", ""), values.pop("is_error", False)
-    values.setdefault("result", ToolResult(output=output, is_error=is_error))
+def _result(fields: Fields) -> None:
+    fields["result"] = _with(ToolResult, fields.get("result", RESULT), _taken(fields, ToolResult.__struct_fields__))
 
 
-def _request_text(values: Fields) -> None:
-    if (text := values.pop("text", None)) is not None:
-        messages = (Message(role="user", content=text),)
-        values["request"] = msgspec.structs.replace(values["request"], messages=messages)
+def _request_text(fields: Fields) -> None:
+    if "text" in fields:
+        messages = ({"role": "user", "content": fields.pop("text")},)
+        fields["request"] = _with(ModelRequest, fields.get("request", REQUEST), {"messages": messages})
 
 
-def _response_text(values: Fields) -> None:
-    if (text := values.pop("text", None)) is not None:
-        values["response"] = msgspec.structs.replace(values["response"], text=text)
+def _response_text(fields: Fields) -> None:
+    fields["response"] = _with(ModelResponse, fields.get("response", RESPONSE), _taken(fields, ("text",)))
+
+
+def _taken(fields: Fields, names: Iterable[str]) -> Fields:
+    return {name: fields.pop(name) for name in names if name in fields}
+
+
+def _with(cls: type[T], given: object, changes: Fields) -> T:
+    """What was given, with `changes`, all of the types that its fields have."""
+    value = msgspec.convert(given, cls)
+    return msgspec.convert({**msgspec.structs.asdict(value), **changes}, cls) if changes else value
 
 
 SHORTHANDS: Mapping[type[Event], tuple[Callable[[Fields], None], ...]] = {
@@ -129,4 +141,5 @@ SHORTHANDS: Mapping[type[Event], tuple[Callable[[Fields], None], ...]] = {
     ModelRequestEvent: (_request_text,),
     ModelResponseEvent: (_response_text,),
     ToolCallsEvent: (_response_text,),
+    ToolCallsExtractedEvent: (_response_text,),
 }

@@ -19,22 +19,23 @@ def render_trace(traced: Traced | Iterable[TraceEvent]) -> str:
 def assert_trace(traced: Traced | Iterable[TraceEvent], expected: Sequence[str]) -> None:
     """Asserts that `expected` occur in the trace, in this order; other entries may stand between them.
 
-    An expectation is `kind source code` with as many words as matter: `hook tool.before`, `outcome guard policy_denied`.
-    The AssertionError names the first that is missing and prints the trace.
+    An expectation is `kind source code` with as many words as matter: `hook tool.before`, `outcome guard
+    policy_denied`. The AssertionError names the first that is missing and prints the trace. Raises ValueError for one
+    without a word, which every entry would meet.
     """
     events = _events(traced)
     rest = iter(events)
-    for number, words in enumerate(expected, 1):
-        if not any(_is(event, words.split()) for event in rest):
-            raise AssertionError(f"expectation {number}, {words!r}, is not in the trace there:\n{render_trace(events)}")
+    for number, expectation in enumerate(expected, 1):
+        words = expectation.split()
+        if not words:
+            raise ValueError(f"expectation {number}, {expectation!r}, has no word; write `kind source code`")
+        if not any(words == [event.kind, event.source, event.code][: len(words)] for event in rest):
+            where = "in the trace" if number == 1 else f"in the trace after {expected[number - 2]!r}"
+            raise AssertionError(f"expectation {number}, {expectation!r}, is not {where}:\n{render_trace(events)}")
 
 
 def _events(traced: Traced | Iterable[TraceEvent]) -> tuple[TraceEvent, ...]:
     return tuple(traced) if isinstance(traced, Iterable) else traced.trace
-
-
-def _is(event: TraceEvent, words: Sequence[str]) -> bool:
-    return list(words) == [event.kind, event.source, event.code][: len(words)]
 
 
 def _line(event: TraceEvent) -> str:

@@ -46,8 +46,6 @@ Fetch: TypeAlias = Callable[[str], Parts | None]
 
 _MAX_INTEGER: Final = 2**53 - 1
 _FAST_CHARACTERS: Final = 1_000_000  # msgspec holds the interpreter lock while it writes; the library goes in pieces
-_SMALL_BYTES: Final = 16_384  # up to this, a form that can be seen to be right is written at once
-_WANTS_A_LOOK: Final = re.compile(rb"[$\x80-\xff]|[:,\[]-?(?:\d{16}|[\d.]+e|\d+\.0[,\]}]|0\.0000)")
 _LOOKS_LIKE_A_MARK: Final = re.compile(r"\$+(?:(?:sha256|document|base64|text)\Z|text:)")
 _SURROGATE_OR_BACKSLASH: Final = re.compile(r"[\ud800-\udfff\\]")
 _ESCAPED: Final = re.compile(r"\\(\\|u[0-9a-f]{4})")
@@ -177,8 +175,6 @@ class _Walk:
         self.levels = 0
 
     def write(self, value: object) -> bytes:
-        if (plain := _plain(value)) is not None and (self.left is None or len(plain) <= self.left):
-            return plain
         try:
             marked = self.mark(value)
             if self.exact or self.characters > _FAST_CHARACTERS:
@@ -301,22 +297,6 @@ class _Walk:
         self.levels += 1
         if self.levels > MAX_LEVELS:
             raise CanonicalError(f"nested more than {MAX_LEVELS} levels; flatten it")
-
-
-def _plain(value: object) -> bytes | None:
-    """The canonical form of a small mapping or list that msgspec writes as RFC 8785 does and that needs no mark.
-
-    None where only a look at each part can tell. What comes back unlike it was (bytes, structs, NaN, a key that is no
-    text) is not plain; neither is what holds, even in a text, anything like a number that the two write differently.
-    """
-    if not isinstance(value, dict | list):
-        return None
-    try:
-        data = _encode_sorted(cast(object, value))
-        small = len(data) <= _SMALL_BYTES and data.count(b"[") + data.count(b"{") <= MAX_LEVELS
-        return data if small and not _WANTS_A_LOOK.search(data) and _decode(data) == value else None
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return None
 
 
 def _cut(data: bytes) -> Iterable[bytes]:

@@ -1,0 +1,31 @@
+"""What is printed holds no secret."""
+
+import pytest
+
+from tenter.cli.masking import mask, masked
+
+KEY = "ghp_" + "a1B2" * 9
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize("name", ["API_KEY", "github_token", "DB_PASSWORD", "MY_SECRET", "AWS_CREDENTIALS"])
+def test_the_value_of_a_variable_that_is_called_like_a_secret_is_masked(name: str) -> None:
+    assert "opensesame" not in mask({name: "opensesame"})("it said opensesame twice")
+
+
+def test_the_value_of_another_variable_is_left() -> None:
+    assert mask({"EDITOR": "opensesame"})("opensesame") == "opensesame"
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize("text", [KEY, f"key={KEY}", "password: hunter2hunter2", '{"password": "hunter2hunter2"}'])
+def test_published_keys_and_what_looks_like_a_secret_are_masked(text: str) -> None:
+    shown = mask({})(text)
+    assert KEY not in shown
+    assert "hunter2hunter2" not in shown
+
+
+@pytest.mark.fault(60)
+def test_every_text_of_a_value_is_masked_and_its_shape_stays() -> None:
+    value = {"a": [KEY, 1, None, {"b": (KEY, True)}]}
+    assert masked(value, mask({})) == {"a": ["[redacted]", 1, None, {"b": ["[redacted]", True]}]}

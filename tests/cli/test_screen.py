@@ -1,0 +1,234 @@
+"""The steps of a run, as a person sees them while they happen."""
+
+import sys
+from typing import Any, cast
+
+import pytest
+
+from tenter.catalogue import Message, ModelRequest, ModelResponse, ToolCall, ToolResult
+from tenter.cli.screen import Screen
+from tenter.harness import Step
+from tenter.kernel import (
+    AfterEvent,
+    Blocked,
+    Detail,
+    Done,
+    Ending,
+    Escalated,
+    Failed,
+    FrozenDict,
+    Requirement,
+    Retry,
+    Suspended,
+    TraceEvent,
+    Unknown,
+)
+from tenter.testing import sample_event
+
+HOSTILE = "red\x1b[31m\x9b2J\u202e\u2028end"
+SHOWN = "red\\x1b[31m\\x9b2J\\u202e\\u2028end"
+
+
+@pytest.fixture(autouse=True)
+def a_terminal_of_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def unmasked(text: str) -> str:
+    return text
+
+
+def shell(**arguments: object) -> ToolCall:
+    return ToolCall(id="1", name="shell", arguments=FrozenDict(arguments))
+
+
+def step(point: str, ending: Ending | None = None, *, trace: tuple[TraceEvent, ...] = (), **fields: object) -> Step:
+    event: Any = sample_event(point, **fields)
+    wider: Any = ending  # what the engine tells of is typed by the event that it keeps, and Done takes no other
+    return Step(operation=point.rpartition(".")[0], op=event.op, event=event, ending=wider, trace=trace)
+
+
+def done(point: str, **fields: object) -> Done[AfterEvent]:
+    return Done(cast(AfterEvent, sample_event(point, **fields)))
+
+
+def said(source: str, *, kind: str = "outcome", code: str = "", **details: Detail) -> TraceEvent:
+    return TraceEvent(
+        sequence=1,
+        time=0,
+        kind="failure" if kind == "failure" else "outcome",
+        source=source,
+        code=code,
+        details=FrozenDict(details),
+    )
+
+
+def lines(capsys: pytest.CaptureFixture[str], *steps: Step) -> list[str]:
+    """What the steps print, after the line that names the run."""
+    screen = Screen(unmasked)
+    for one in steps:
+        screen.show(one)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    first, *rest = shown.err.splitlines()
+    assert first == "run      run-1 of the task 'task'"
+    return rest
+
+
+def test_a_call_and_what_came_of_it_are_two_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    call = shell(command="ls", times=2)
+    before = step("tool.invoked.pre", call=call)
+    after = step(
+        "tool.invoked.pre",
+        done("tool.invoked.post", call=call, result=ToolResult(output="exit code 0\na\nb")),
+        call=call,
+    )
+    assert lines(capsys, before, after) == [
+        'tool     shell(command="ls", times=2)',
+        "  ok     exit code 0 … b (3 lines)",
+    ]
+
+
+def test_a_call_that_was_rewritten_is_shown_as_it_went(capsys: pytest.CaptureFixture[str]) -> None:
+    after = step(
+        "tool.invoked.pre",
+        done("tool.invoked.post", call=shell(command="ls -l"), result=ToolResult(output="no", is_error=True)),
+        trace=(said("rewriter", disposition="pass", modified=True),),
+        call=shell(command="ls"),
+    )
+    assert lines(capsys, after) == [
+        "  hook   rewriter rewrote it",
+        '  as     shell(command="ls -l")',
+        "  failed no",
+    ]
+
+
+def test_arguments_that_are_no_object_are_shown_as_they_came(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ToolCall(id="1", name="shell", arguments="not json")  # pyright: ignore[reportArgumentType]  # a model may
+    assert lines(capsys, step("tool.invoked.pre", call=call)) == ["tool     shell(not json)"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "shown"),
+    [
+        (Blocked(reason="no", code="c", hook="guard"), ["  blocked by guard: no"]),
+        (Blocked(reason="x\ny", code="c", hook="g", failed=True), ["  blocked by the failure of g:", "  | x", "  | y"]),
+        (Escalated(reason="why", queue="ops", hook="guard"), ["  handed to ops by guard: why"]),
+        (Failed(message="why"), ["  failed llm.invoked: why"]),
+        (Failed(message="why", hook="guard"), ["  failed llm.invoked, the hook guard: why"]),
+        (Retry("why"), ["  again  llm.invoked: why"]),
+        (Unknown(reason="why"), ["  unknown llm.invoked: why"]),
+        (
+            Suspended(
+                requirements=(Requirement(hook="a", reason="one"), Requirement(hook="b", reason="two")),
+                event=sample_event("llm.invoked.pre"),
+                digest="",
+            ),
+            ["  waits  for a person, asked by a: one", "  waits  for a person, asked by b: two"],
+        ),
+    ],
+)
+def test_whoever_stops_an_operation_is_named_with_the_whole_reason(
+    ending: Ending, shown: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lines(capsys, step("llm.invoked.pre", ending)) == shown
+
+
+def test_the_hook_that_stopped_it_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = (
+        said("first", kind="failure", code="timeout", disposition="warn"),
+        said("shadow", disposition="block", shadow=True),
+        said("guard", code="policy_denied", disposition="block"),
+    )
+    ended = step("llm.invoked.pre", Blocked(reason="no", code="c", hook="guard"), trace=trace)
+    assert lines(capsys, ended) == [
+        "  hook   first failed (timeout), which was let pass",
+        "  hook   shadow blocked it [shadow: not applied]",
+        "  blocked by guard: no",
+    ]
+
+
+@pytest.mark.fault(43)
+def test_nothing_that_a_model_a_tool_or_a_hook_says_is_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+    request = ModelRequest(alias="a", model="m", messages=(Message(role="user"),))
+    answer = done("llm.invoked.post", request=request, response=ModelResponse(model="m", text=HOSTILE))
+    call = shell(**{HOSTILE: HOSTILE})
+    shown = lines(
+        capsys,
+        step("llm.invoked.pre", answer),
+        step("tool.invoked.pre", call=call),
+        step("tool.invoked.pre", done("tool.invoked.post", call=call, result=ToolResult(output=HOSTILE)), call=call),
+        step("tool.invoked.pre", Blocked(reason=HOSTILE, code="c", hook="guard"), call=call),
+    )
+    assert shown == [
+        f"model    {SHOWN}".replace("\\u2028", " "),
+        shown[1],
+        f"  ok     {SHOWN}".replace("\\u2028end", " … end (2 lines)"),
+        f"  blocked by guard: {SHOWN}",
+    ]
+    assert all(line.isprintable() for line in shown)
+
+
+@pytest.mark.fault(43)
+def test_no_text_can_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    forged = "done\nrun      run-2 of the task 'other'\r\n  ok     all is well"
+    request = ModelRequest(alias="a", model="m", messages=(Message(role="user"),))
+    shown = lines(
+        capsys,
+        step(
+            "llm.invoked.pre", done("llm.invoked.post", request=request, response=ModelResponse(model="m", text=forged))
+        ),
+        step("llm.invoked.pre", Blocked(reason=forged, code="c", hook="guard")),
+    )
+    assert [line[:4] for line in shown] == ["mode", "  bl", "  | ", "  | ", "  | "]
+
+
+@pytest.mark.promise(4)
+def test_what_looks_like_a_secret_is_masked_before_it_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    def mask(text: str) -> str:
+        return text.replace("opensesame", "[redacted]")
+
+    screen = Screen(mask)
+    screen.show(step("tool.invoked.pre", call=shell(command=("x" * 62) + "opensesame")))
+    screen.show(step("llm.invoked.pre", Blocked(reason="opensesame", code="c", hook="guard")))
+    shown = capsys.readouterr().err
+    assert "opens" not in shown
+    assert "blocked by guard: [redacted]" in shown
+
+
+@pytest.mark.parametrize("width", ["40", "100"])
+def test_a_line_fits_the_terminal(
+    width: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    call = shell(command="x" * 500)
+    result = ToolResult(output=("y" * 500) + "\n" + ("z" * 500))
+    shown = lines(
+        capsys,
+        step("tool.invoked.pre", call=call),
+        step("tool.invoked.pre", done("tool.invoked.post", call=call, result=result), call=call),
+    )
+    assert [len(line) <= int(width) for line in shown] == [True, True]
+    assert len(shown[0]) == int(width)
+
+
+def test_a_screen_that_shows_nothing_still_knows_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(unmasked, shown=False)
+    screen.show(step("tool.invoked.pre", call=shell(command="ls")))
+    assert screen.run_id == "run-1"
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_screen_that_cannot_be_written_to_does_not_stop_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone:
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    screen = Screen(unmasked)
+    screen.show(step("tool.invoked.pre", call=shell(command="ls")))
+    screen.show(step("tool.invoked.pre", call=shell(command="ls")))
+    assert screen.run_id == "run-1"
