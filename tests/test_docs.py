@@ -14,7 +14,11 @@ ROOT = Path(__file__).parent.parent
 
 def test_the_hook_reference_is_fresh() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "docs" / "generate.py", "--check"], capture_output=True, text=True, timeout=60
+        [sys.executable, ROOT / "docs" / "generate.py", "--check"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 

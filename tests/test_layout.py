@@ -1,4 +1,4 @@
-"""The layout that the design asks for (D§14): tests mirror the source, files and functions stay small, doors are true."""
+"""The layout that the design asks for (D§14): tests mirror the source, files stay small, doors are true."""
 
 import ast
 import importlib

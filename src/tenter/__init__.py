@@ -1,4 +1,4 @@
-"""tenter: hooks for AI agents. What a hook author needs stands here; everything else stands in its layer (D§14, D§16)."""
+"""tenter: hooks for AI agents. What a hook author needs stands here; the rest stands in its layer (D§14, D§16)."""
 
 from typing import TYPE_CHECKING
 

@@ -52,9 +52,9 @@ def test_a_completed_run_prints_its_result_on_standard_output_and_ends_with_0(tm
 
 
 def test_a_failed_run_ends_with_1_and_says_why(tmp_path: Path) -> None:
-    done = tenter("run", "job", cwd=write_project(tmp_path, []))
+    done = tenter("run", "job", cwd=write_project(tmp_path, [calls("shell", command="true")]))
     assert (done.code, done.out) == (1, "")
-    assert "failed: the scripted model has no turn 1" in done.err
+    assert "failed: the scripted model has no turn 2" in done.err
     assert statuses(tmp_path) == ["failed"]
 
 
@@ -70,7 +70,7 @@ def test_a_run_whose_time_is_up_ends_with_1(tmp_path: Path) -> None:
     ("task", "says"), [("jub", "has no task 'jub'; did you mean 'job'?"), ("x", "has no task 'x'; it has 'job'")]
 )
 def test_an_unknown_task_ends_with_2_and_the_nearest_name(task: str, says: str, tmp_path: Path) -> None:
-    done = tenter("run", task, cwd=write_project(tmp_path, []))
+    done = tenter("run", task, cwd=write_project(tmp_path, [{"text": "x"}]))
     assert (done.code, done.out) == (2, "")
     assert says in done.err
     assert statuses(tmp_path) == []
@@ -82,7 +82,7 @@ def test_a_missing_configuration_or_workspace_ends_with_2(tmp_path: Path) -> Non
         2,
         "tenter: tenter.yaml: there is no such file; make one with 'tenter init', or name another\n",
     )
-    done = tenter("run", "job", "--workspace", "nowhere", cwd=write_project(tmp_path, []))
+    done = tenter("run", "job", "--workspace", "nowhere", cwd=write_project(tmp_path, [{"text": "x"}]))
     assert done.code == 2
     assert "nowhere" in done.err
 

@@ -8,8 +8,7 @@ import urllib.parse
 import uuid
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.outside import one_of_three
 
 from tenter.controls.secrets import FUZZY_PAIRS, PUBLISHED_KEYS

@@ -649,10 +649,11 @@ async def test_a_guard_that_judges_once_more_says_so_in_its_key(tmp_path: Path) 
         return event.with_arguments(command="another")
 
     sink = Kept()
-    await run(settings("true", band="baseline"), tmp_path, sink, others=(rewriter,))
+    await run(settings("cat", band="baseline", max_output_bytes=MB), tmp_path, sink, others=(rewriter,))
     key = "run-1/3.tool.invoked.0#1/pre/guard"
     assert [start.key for start in sink.starts] == [key, f"{key}/recheck"]
-    assert [end.key for end in sink.ends] == [key, f"{key}/recheck"]
+    assert [json.loads(end.stdout)["key"] for end in sink.ends] == [key, f"{key}/recheck"]
+    assert [json.loads(end.stdout)["payload"]["call"]["arguments"] for end in sink.ends] == [{}, {"command": "another"}]
 
 
 # what it answers

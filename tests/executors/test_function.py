@@ -247,7 +247,7 @@ def test_a_plain_function_is_a_hook_with_the_settings_of_the_configuration(folde
 
 
 def test_what_the_configuration_does_not_say_the_decorator_says(folder: Path) -> None:
-    declared = function_hook(settings("hooks.py:decorated"), surroundings(folder))
+    declared = function_hook(settings("hooks.py:decorated", match={}), surroundings(folder))
     assert (declared.name, declared.band) == ("mine", "app")
     assert (declared.timeout, declared.priority, declared.on_error) == (5, 7, "fail")
     assert declared.match == {"tool": "shell"}

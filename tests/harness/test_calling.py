@@ -16,8 +16,8 @@ from tests.outside import one_of_three, steady_loop
 from tenter.catalogue import ToolResult
 from tenter.harness.calling import MOST_ERROR, bounded, call_tool
 from tenter.harness.context import ToolContext
-from tenter.harness.errors import ToolError
 from tenter.harness.definition import Tool, tool
+from tenter.harness.errors import ToolError
 from tenter.harness.workspace import Workspace
 from tenter.kernel import SYSTEM_CLOCK, freeze
 

@@ -60,11 +60,6 @@ def test_the_users_own_tools_take_the_settings_of_the_file(tmp_path: Path) -> No
     assert (tools["plain"].description, tools["plain"].idempotent) == ("A function without the decorator.", True)
 
 
-def test_a_tool_of_ones_own_may_bear_the_name_of_a_built_in_one(tmp_path: Path) -> None:
-    setup = made(with_tools(tmp_path, {"shell": {"python": "./my_tools.py:lookup"}}))
-    assert setup.task("work").tools["shell"].source.startswith(str(tmp_path / "my_tools.py"))
-
-
 def test_every_tool_that_cannot_be_taken_on_is_told_at_its_place(tmp_path: Path) -> None:
     path = with_tools(
         tmp_path,
@@ -102,7 +97,7 @@ def test_a_secret_that_could_not_be_masked_is_refused(
     monkeypatch.setenv("KEY", value)
     with pytest.raises(ConfigError, match=r"at secrets: the value of the variable 'KEY' cannot be masked") as caught:
         made(project(tmp_path, settings={"secrets": ["OTHER", "KEY"]}))
-    assert value not in str(caught.value).replace("    ", "") or value == "    "
+    assert f"'{value}'" not in str(caught.value)
 
 
 def test_a_secret_that_is_not_set_is_nothing_to_mask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,7 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.journal.conversation import START, Continuation, Conversation, delta, rebuild
 from tenter.wire.canonical import Document, Reference, digest, restore

@@ -3,8 +3,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.journal.entry import Entry, Head, Recorded, Stream, genesis, link, microseconds, verify
 from tenter.wire.canonical import digest

@@ -5,9 +5,9 @@ from typing import cast
 
 import msgspec
 import pytest
-from tests.kernel.workshop import CATALOGUE, SPAN, WORK, After, Before, Op, at, before, runtime, saying, shout
+from tests.kernel.workshop import CATALOGUE, ECHO, SPAN, WORK, After, Before, Op, at, before, runtime, saying, shout
 
-from tenter.kernel import Block, Hook, RegistrationError, Runtime, Suspend, Trace
+from tenter.kernel import Block, Done, Hook, RegistrationError, Runtime, Suspend, Trace
 
 
 @pytest.mark.promise(2)
@@ -93,6 +93,20 @@ async def test_the_digest_names_the_call_and_not_its_approval() -> None:
     own = await runtime(at("work.before", saying(Suspend("ask")), name="h")).dispatch("work.before", before("a"))
     call = msgspec.json.encode({"text": "a", "number": 0, "extra": {}}, order="sorted")
     assert own.digest == "sha256:" + hashlib.sha256(call).hexdigest()
+
+
+@pytest.mark.parametrize(("value", "text"), [({"result": "r"}, "a"), ({"result": "r", "text": "b"}, "b")])
+async def test_a_result_that_bears_the_name_of_an_input_takes_its_place_where_it_is_given(
+    value: dict[str, str], text: str
+) -> None:
+    async def body(event: Before) -> object:
+        return value
+
+    expected = Done(After(envelope="run", op=Op(id="op"), result="r", text=text))
+    assert await runtime().run(ECHO, before("a"), body) == expected
+    assert (
+        await runtime(at("echo.done.in", lambda e: e.result(value), name="h")).run(ECHO, before("a"), shout) == expected
+    )
 
 
 async def test_figures_count_calls_time_and_what_came_of_them() -> None:

@@ -75,6 +75,15 @@ WORK: Operation[Before, After] = Operation(
     },
 )
 
+ECHO: Operation[Before, After] = Operation(
+    name="echo.done",
+    shape="leaf",
+    before=Before,
+    after=After,
+    results=("result", "text"),
+    rules={"in": Rule("The work.", takes=frozenset({Result}))},
+)
+
 PLAIN: Operation[Before, After] = Operation(
     name="plain.done",
     shape="leaf",
@@ -110,7 +119,7 @@ SPAN: Operation[Before, After] = Operation(
     rules={"pre": Rule("First.", takes=frozenset({Block}), replaces=True), "post": Rule("Last.", observe_only=True)},
 )
 
-CATALOGUE = Catalogue(cast("tuple[Operation[Event, Event], ...]", (WORK, PLAIN, DRIP, FACT, SPAN)))
+CATALOGUE = Catalogue(cast("tuple[Operation[Event, Event], ...]", (WORK, ECHO, PLAIN, DRIP, FACT, SPAN)))
 
 
 def before(text: str = "", **fields: Any) -> Before:

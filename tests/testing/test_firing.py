@@ -22,7 +22,7 @@ WORDS = ("blocked", "suspended", "escalated", "retried", "replaced", "failed")
 
 @hook("tool.before", match={"tool": "shell"}, name="no-force-push", timeout=5)  # noqa: RET503  # word for word
 def no_force_push(event: ToolCallEvent):
-    if "--force" in event.call.arguments["command"]:  # pyright: ignore[reportOperatorIssue]  # as in the design
+    if "--force" in event.call.arguments["command"]:
         return Block("force pushes are not allowed", code="policy_denied")
 
 

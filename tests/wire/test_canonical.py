@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 import rfc8785
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tenter.kernel import FrozenDict
 from tenter.wire.canonical import (

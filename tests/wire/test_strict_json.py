@@ -2,8 +2,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tenter.kernel import HookFailure
 from tenter.wire.strict_json import MAX_INTEGER, MAX_LEVELS, one_object, shown

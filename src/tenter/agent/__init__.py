@@ -9,9 +9,9 @@ if TYPE_CHECKING:
         Engine as Engine,
     )
     from tenter.agent.loop import (
-        AgentLoop as AgentLoop,
         BLANK as BLANK,
         LOOP_VERSION as LOOP_VERSION,
+        AgentLoop as AgentLoop,
     )
     from tenter.agent.plan import (
         Ended as Ended,

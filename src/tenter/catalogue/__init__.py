@@ -38,8 +38,8 @@ if TYPE_CHECKING:
         Usage as Usage,
     )
     from tenter.catalogue.envelope import (
-        Approval as Approval,
         EMPTY as EMPTY,
+        Approval as Approval,
         Envelope as Envelope,
         LoopFacts as LoopFacts,
         Op as Op,
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
         RunStartEvent as RunStartEvent,
         ShutdownEvent as ShutdownEvent,
         TaskCompletedEvent as TaskCompletedEvent,
-        TaskCreateEvent as TaskCreateEvent,
         TaskCreatedEvent as TaskCreatedEvent,
+        TaskCreateEvent as TaskCreateEvent,
         TaskStateChangedEvent as TaskStateChangedEvent,
         ToolCallEvent as ToolCallEvent,
         ToolCallsEvent as ToolCallsEvent,

@@ -1,7 +1,7 @@
 """The neutral contracts between loop, models and tools (seed 003, "Event payloads"): no provider's own types."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from tenter.catalogue.envelope import EMPTY
 from tenter.kernel import FrozenStruct, OnTimeout
@@ -31,7 +31,7 @@ class ToolCall(FrozenStruct, frozen=True, kw_only=True):
 
     id: str
     name: str
-    arguments: Mapping[str, object] = EMPTY
+    arguments: Mapping[str, Any] = EMPTY
 
 
 class ToolInfo(FrozenStruct, frozen=True, kw_only=True):

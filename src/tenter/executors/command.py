@@ -408,8 +408,10 @@ def _ended(frame: Frame | None, redactor: Redactor) -> Ended | None:
 
 
 def _redacted(result: ProcessResult, redactor: Redactor) -> ProcessResult:
-    """`result` with its texts as people may see them. Half a secret at a cut is masked as well."""
+    """`result` with its outputs as people may see them. Half a secret at a cut is masked as well."""
     stdout, stderr = result.stdout, result.stderr
+    if not stdout.total_bytes and not stderr.total_bytes:
+        return result
     if stdout.total_bytes:
         stdout = replace(stdout, text=redactor.mask_cut(stdout.text, end=stdout.truncated))
     if stderr.total_bytes:
@@ -418,10 +420,7 @@ def _redacted(result: ProcessResult, redactor: Redactor) -> ProcessResult:
             text=redactor.mask_cut(stderr.text, end=stderr.truncated),
             tail=redactor.mask_cut(stderr.tail, start=stderr.total_bytes > TAIL_BYTES, end=False),
         )
-    elif not stdout.total_bytes and not result.error:
-        return result
-    error = redactor.mask_fuzzy(result.error) if result.error else ""
-    return replace(result, stdout=stdout, stderr=stderr, error=error)
+    return replace(result, stdout=stdout, stderr=stderr)
 
 
 def _inherited(environment: Mapping[str, str], named: tuple[str, ...]) -> dict[str, str]:

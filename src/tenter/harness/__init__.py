@@ -5,6 +5,16 @@ from typing import TYPE_CHECKING
 from tenter.kernel import opener
 
 if TYPE_CHECKING:
+    from tenter.harness.context import (
+        ToolContext as ToolContext,
+    )
+    from tenter.harness.definition import (
+        Tool as Tool,
+        tool as tool,
+    )
+    from tenter.harness.errors import (
+        ToolError as ToolError,
+    )
     from tenter.harness.harness import (
         Harness as Harness,
     )
@@ -32,12 +42,22 @@ __all__ = [
     "RunResult",
     "Setup",
     "Step",
+    "Tool",
+    "ToolContext",
+    "ToolError",
     "Watcher",
+    "tool",
 ]
 
 __getattr__ = opener(
     __name__,
     {
+        "context": ("ToolContext",),
+        "definition": (
+            "Tool",
+            "tool",
+        ),
+        "errors": ("ToolError",),
         "harness": ("Harness",),
         "local": (
             "LocalEngine",

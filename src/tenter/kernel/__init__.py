@@ -11,10 +11,10 @@ if TYPE_CHECKING:
         compile_chain as compile_chain,
     )
     from tenter.kernel.clock import (
-        Clock as Clock,
-        Random as Random,
         SYSTEM_CLOCK as SYSTEM_CLOCK,
         SYSTEM_RANDOM as SYSTEM_RANDOM,
+        Clock as Clock,
+        Random as Random,
         SystemClock as SystemClock,
     )
     from tenter.kernel.decision import (
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
         Unknown as Unknown,
     )
     from tenter.kernel.errors import (
+        RESULTS as RESULTS,
         ExecutionResult as ExecutionResult,
         HookFailure as HookFailure,
         OperationFailed as OperationFailed,
-        RESULTS as RESULTS,
         RegistrationError as RegistrationError,
         TenterError as TenterError,
     )
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
         conforms as conforms,
     )
     from tenter.kernel.fold import (
-        Answer as Answer,
         FOLD as FOLD,
+        Answer as Answer,
         Fold as Fold,
     )
     from tenter.kernel.frame import (
@@ -75,9 +75,9 @@ if TYPE_CHECKING:
         freeze as freeze,
     )
     from tenter.kernel.masking import (
+        MASK as MASK,
         FuzzyPair as FuzzyPair,
         KeyPattern as KeyPattern,
-        MASK as MASK,
         TextMask as TextMask,
     )
     from tenter.kernel.outcome import (
@@ -93,10 +93,10 @@ if TYPE_CHECKING:
         check_code as check_code,
     )
     from tenter.kernel.point import (
-        Catalogue as Catalogue,
         OUTCOMES as OUTCOMES,
-        Operation as Operation,
         PHASES as PHASES,
+        Catalogue as Catalogue,
+        Operation as Operation,
         Phase as Phase,
         Point as Point,
         Policy as Policy,

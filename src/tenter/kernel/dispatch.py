@@ -5,7 +5,6 @@ it answers goes to `verdicts`, which decides without awaiting a hook.
 """
 
 import asyncio
-from asyncio import current_task
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import get_ident
@@ -25,7 +24,7 @@ from tenter.kernel.outcome import Allow, Block, Outcome, Result, Suspend
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.trace import NOTHING, Detail, Trace
 from tenter.kernel.verdicts import Failure, Judge, Verdict, grant_of, same
-from tenter.kernel.watch import Watch, watch_of
+from tenter.kernel.watch import Watch, task_in, watch_of
 
 E = TypeVar("E", bound=Event)
 
@@ -68,7 +67,7 @@ class Dispatcher:
         if chain.empty:
             return Decision(event)
         watch = self._watch
-        if watch is None or watch.thread != get_ident() or (task := current_task(watch.loop)) is None:
+        if watch is None or watch.thread != get_ident() or (task := task_in(watch.loop)) is None:
             watch, task = self._watch_here()
         if (stack := STACK.get()) is None or stack.task is not task:
             stack = _stack_here(stack, task, watch)
@@ -204,7 +203,7 @@ class Dispatcher:
             return None, None
         watch = self._watch = watch_of(loop)
         watch.look_often(self._timeout)
-        return watch, current_task(loop)
+        return watch, task_in(loop)
 
     def _trace(self, frame: Frame, trace: Trace) -> None:
         chain = frame.chain

@@ -49,15 +49,13 @@ class Redactor:
         self._strict: Final = Walker(TextMask(values, patterns=patterns))
         self.has_rules: Final = bool(self._strict.mask)
         """Whether `redact` looks for anything when it is not fuzzy."""
-        self._fuzzy: Final = Walker(TextMask(values, patterns=patterns, fuzzy=fuzzy))
-
-    def known_clean(self, value: object) -> bool:
+        self.known_clean: Final[Callable[[object], bool]] = self._strict.knows
         """Whether this very value is known to hold nothing to mask, and to be frozen all the way down.
 
         A lookup, for hot paths; False is no verdict. What `redact` gave back is known unless something in it can change
         (or so much came since that it was forgotten).
         """
-        return self._strict.knows(value)
+        self._fuzzy: Final = Walker(TextMask(values, patterns=patterns, fuzzy=fuzzy))
 
     def redact(self, value: T, *, fuzzy: bool = False, note: Note | None = None) -> T:
         """`value` with everything masked, the same object when nothing was; it is remembered when it is frozen.

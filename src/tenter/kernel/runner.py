@@ -51,13 +51,13 @@ class Plan(Generic[B, A]):
     onlookers: Chain = field(init=False)
     """The observers of `within`, who run after the work."""
     carried: tuple[str, ...] = field(init=False)
-    """The fields that the after-event takes over from the before-event."""
+    """The fields that the after-event takes over from the before-event, where no result takes their place."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "working", Chain(self.within.point, self.within.links))
         object.__setattr__(self, "onlookers", Chain(self.within.point, (), self.within.observers))
-        after, results = self.operation.after.__struct_fields__, self.operation.results
-        carried = [name for name in self.operation.before.__struct_fields__ if name in after and name not in results]
+        after = self.operation.after.__struct_fields__
+        carried = [name for name in self.operation.before.__struct_fields__ if name in after]
         object.__setattr__(self, "carried", tuple(carried))
 
 

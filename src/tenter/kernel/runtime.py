@@ -85,7 +85,7 @@ class Runtime:
 
         Raises RegistrationError for a point that does not exist; like `run`, when awaited, only cancellation.
         """
-        chain = self._named[point] if point in self._named else self.chain(point)
+        chain = self._named.get(point) or self.chain(point)
         return self._dispatcher.fire(chain, event, self.trace if trace is None else trace)
 
     def stopped(self, decision: Decision) -> Stopped | None:

@@ -5,9 +5,17 @@ counts as late. Whoever needs more names a deadline, which is hard.
 """
 
 import asyncio
+import sys
+from collections.abc import Callable
 from threading import get_ident, local
+from typing import Any, cast
 
 from tenter.kernel.frame import Frame, Stack
+
+task_in: Callable[[asyncio.AbstractEventLoop], asyncio.Task[Any] | None] = asyncio.current_task
+"""The task that runs in a loop, None where none does."""
+if sys.version_info < (3, 12):  # there `current_task` is a Python function around this lookup, and every point asks
+    task_in = cast("dict[asyncio.AbstractEventLoop, asyncio.Task[Any]]", vars(asyncio.tasks)["_current_tasks"]).get
 
 LONGEST_LOOK = 0.1
 """Seconds between two looks at most: a soft deadline is kept within twice that."""

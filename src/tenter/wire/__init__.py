@@ -6,11 +6,11 @@ from tenter.kernel import opener
 
 if TYPE_CHECKING:
     from tenter.wire.canonical import (
+        PREFIX as PREFIX,
         CanonicalError as CanonicalError,
         Document as Document,
         Fetch as Fetch,
         OversizeError as OversizeError,
-        PREFIX as PREFIX,
         Parts as Parts,
         Reference as Reference,
         digest as digest,
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         restore as restore,
     )
     from tenter.wire.payload import (
+        SCHEMA_VERSION as SCHEMA_VERSION,
         Ended as Ended,
         Execution as Execution,
-        SCHEMA_VERSION as SCHEMA_VERSION,
         environment as environment,
         execution_key as execution_key,
     )

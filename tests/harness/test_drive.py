@@ -1,0 +1,323 @@
+"""However a run comes to its end: it is on record where that can be, and whoever must hear of it does, once."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.harness.world import BOTH, STORES, calls, journal, of_kind, only_run, project, statuses, with_model
+
+from tenter import Hook
+from tenter.catalogue import (
+    ModelRequestEvent,
+    ModelResponse,
+    RunEndEvent,
+    RunErrorEvent,
+    RunStartEvent,
+    TaskStateChangedEvent,
+    ToolCall,
+)
+from tenter.harness import Harness, RunResult
+from tenter.journal import Entry, JournalError, MemoryStore, Stream
+from tenter.kernel import hook
+from tenter.testing import FakeModel, assert_trace
+
+SHELL = calls(("shell", {"command": "echo ran >> ran.txt"}))
+
+
+class Witness(Hook):
+    """Hears of everything that a run's end is told through."""
+
+    name = "witness"
+    observe = True
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def on_task_state_changed_pre(self, event: TaskStateChangedEvent) -> None:
+        self.heard.append(f"{event.before}->{event.after}")
+
+    def on_run_error(self, event: RunErrorEvent) -> None:
+        self.heard.append(f"error {event.error.details.get('code', event.error.code)}")
+
+    def on_run_end(self, event: RunEndEvent) -> None:
+        self.heard.append(f"end {event.status}")
+
+
+class Failing(MemoryStore):
+    """Takes so many appends and then none, or none of them once `full` is set."""
+
+    def __init__(self, appends: int) -> None:
+        super().__init__()
+        self.left = appends
+
+    async def append(
+        self, stream: Stream, entries: Sequence[Entry], *, durable: bool = False, expected_head: str | None = None
+    ) -> Any:
+        self.left -= 1
+        if self.left < 0 and stream.kind == "run":
+            raise JournalError("full", "the journal '/j.db' is full: no space left; make room")
+        return await super().append(stream, entries, durable=durable, expected_head=expected_head)
+
+
+async def appends_of(path: Path) -> int:
+    store = Failing(10_000)
+    async with Harness.from_file(path, store=store) as harness:
+        assert (await harness.run("work")).status == "completed"
+        return 10_000 - store.left
+
+
+@pytest.mark.fault(38)
+async def test_wherever_the_journal_stops_taking_entries_the_run_ends_failed_and_everybody_hears(
+    tmp_path: Path,
+) -> None:
+    path = project(tmp_path, SHELL, "Done.", tools=["shell"])
+    whole = await appends_of(path)
+    ran = tmp_path / "ran.txt"
+    ended: dict[str, int] = {}
+    for appends in range(whole):
+        ran.unlink(missing_ok=True)
+        witness = Witness()
+        async with Harness.from_file(path, hooks=[witness], store=Failing(appends)) as harness:
+            result = await harness.run("work")
+        ended[result.status] = ended.get(result.status, 0) + 1
+        assert [said for said in witness.heard if said.startswith("end")] == [f"end {result.status}"], appends
+        if result.status == "failed":
+            assert result.error is not None
+            assert dict(result.error.details) == {"code": "journal", "trouble": "full"}
+            assert "make room" in result.error.message
+            assert "error journal" in witness.heard
+            assert_trace(result, ["note journal full"])
+    # Once the end is on record (its status, and in four more entries what is told of it), it stands.
+    assert ended == {"failed": whole - 3, "completed": 3}
+
+
+@pytest.mark.fault(38)
+async def test_a_tool_acts_only_when_that_is_on_record(tmp_path: Path) -> None:
+    path = project(tmp_path, SHELL, "Done.", tools=["shell"])
+    ran = tmp_path / "ran.txt"
+    for appends in range(await appends_of(path)):
+        ran.unlink(missing_ok=True)
+        store = Failing(appends)
+        async with Harness.from_file(path, store=store) as harness:
+            result = await harness.run("work")
+        records = await reopened(store, result.run_id)
+        recorded = of_kind(records, "acting", "1.tool.invoked.0")
+        assert ran.exists() == bool(recorded), appends
+
+
+async def reopened(store: Failing, run_id: str) -> list[Any]:
+    store._closed = False  # pyright: ignore[reportPrivateUsage]  # a memory store cannot be opened anew
+    return await journal(store, run_id)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_content_that_no_journal_takes_ends_the_run_failed_on_record(tmp_path: Path, kind: str) -> None:
+    call = ToolCall(id="c", name="shell", arguments={"command": "ls", "n": 2**60})
+    store, witness = STORES[kind](tmp_path), Witness()
+    model = FakeModel([ModelResponse(model="m", tool_calls=(call,))])
+    async with with_model(project(tmp_path, tools=["shell"]), model, witness, store=store) as harness:
+        result = await harness.run("work")
+        assert result.status == "failed"
+        assert result.error is not None
+        assert "past 2^53-1" in result.error.message
+        assert await statuses(store, result.run_id) == ["failed"]
+        assert of_kind(await journal(store, result.run_id), "result")[0]["status"] == "failed"
+    assert witness.heard == ["pending->running", "error journal", "running->failed", "end failed"]
+
+
+async def test_an_end_that_cannot_be_recorded_is_not_the_end_that_counts(tmp_path: Path) -> None:
+    path = project(tmp_path, "Done.")
+    store, witness = Failing(await appends_of(path) - 4), Witness()
+    async with Harness.from_file(path, hooks=[witness], store=store) as harness:
+        result = await harness.run("work")
+    assert result.status == "failed"
+    assert witness.heard == [
+        "pending->running",
+        "running->completed",
+        "error journal",
+        "completed->failed",
+        "end failed",
+    ]
+
+
+async def test_an_error_of_our_own_is_raised_after_the_run_ended_failed(tmp_path: Path) -> None:
+    class Broken(MemoryStore):
+        async def append(self, stream: Stream, entries: Sequence[Entry], **named: Any) -> Any:
+            if entries[0].kind == "acted":
+                raise ZeroDivisionError("a bug")
+            return await super().append(stream, entries, **named)
+
+    store, witness = Broken(), Witness()
+    async with Harness.from_file(project(tmp_path), hooks=[witness], store=store) as harness:
+        with pytest.raises(ZeroDivisionError):
+            await harness.run("work")
+        run_id = await only_run(store)
+        assert await statuses(store, run_id) == ["failed"]
+    assert witness.heard == ["pending->running", "running->failed", "end failed"]
+
+
+async def test_a_user_who_interrupts_a_hook_gets_the_interrupt_and_a_cancelled_run(tmp_path: Path) -> None:
+    @hook("model.before")
+    def interrupted(event: ModelRequestEvent) -> None:
+        raise KeyboardInterrupt
+
+    store, witness = MemoryStore(), Witness()
+    harness = Harness.from_file(project(tmp_path), hooks=[interrupted, witness], store=store)
+    running = harness.run("work")
+    with pytest.raises(KeyboardInterrupt):
+        await running
+    assert await statuses(store, await only_run(store)) == ["cancelled"]
+    assert witness.heard[-1] == "end cancelled"
+    await harness.close()
+
+
+class Pausing(Hook):
+    """Stops a run at one moment, until it is told to go on."""
+
+    name = "pausing"
+    observe = True
+
+    def __init__(self, status: str = "", *, at_end: bool = False) -> None:
+        self.status = status
+        self.at_end = at_end
+        self.reached = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def _pause(self) -> None:
+        self.reached.set()
+        await self.go_on.wait()
+
+    async def on_run_start(self, event: RunStartEvent) -> None:
+        if self.status == "start":
+            await self._pause()
+
+    async def on_task_state_changed_pre(self, event: TaskStateChangedEvent) -> None:
+        if event.after == self.status:
+            await self._pause()
+
+    async def on_run_end(self, event: RunEndEvent) -> None:
+        if self.at_end:
+            await self._pause()
+
+
+async def begun(harness: Harness, pausing: Pausing) -> asyncio.Task[RunResult]:
+    task = asyncio.ensure_future(harness.run("work"))
+    await asyncio.wait_for(pausing.reached.wait(), 5)
+    return task
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    ("moment", "status"), [("start", "cancelled"), ("running", "cancelled"), ("completed", "completed")]
+)
+async def test_a_cancelled_run_comes_to_its_end_and_the_cancellation_is_raised(
+    tmp_path: Path, kind: str, moment: str, status: str
+) -> None:
+    store, pausing, witness = STORES[kind](tmp_path), Pausing(moment), Witness()
+    async with Harness.from_file(project(tmp_path), hooks=[pausing, witness], store=store) as harness:
+        task = await begun(harness, pausing)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+        assert await statuses(store, await only_run(store)) == [status]
+    assert witness.heard[-1] == f"end {status}"
+    assert sum(said.startswith("end") for said in witness.heard) == 1
+
+
+async def test_a_run_that_is_cancelled_again_while_it_ends_is_told_to_everybody_all_the_same(tmp_path: Path) -> None:
+    store, running, ending, witness = MemoryStore(), Pausing("running"), Pausing(at_end=True), Witness()
+    ending.name = "ending"
+    async with Harness.from_file(project(tmp_path), hooks=[running, witness, ending], store=store) as harness:
+        task = await begun(harness, running)
+        task.cancel()
+        await asyncio.wait_for(ending.reached.wait(), 5)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.wait({task}, timeout=0.01)
+        assert not task.done()
+        ending.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+        assert await statuses(store, await only_run(store)) == ["cancelled"]
+    assert witness.heard[-1] == "end cancelled"
+
+
+async def test_a_run_that_is_cancelled_while_its_end_is_told_has_the_end_that_it_had(tmp_path: Path) -> None:
+    store, ending, witness = MemoryStore(), Pausing(at_end=True), Witness()
+    async with Harness.from_file(project(tmp_path), hooks=[ending, witness], store=store) as harness:
+        task = await begun(harness, ending)
+        task.cancel()
+        await asyncio.wait({task}, timeout=0.01)
+        ending.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+        run_id = await only_run(store)
+        assert await statuses(store, run_id) == ["completed"]
+        assert (await journal(store, run_id))[-1].entry.content["outcome"] == "done"
+    assert witness.heard == ["pending->running", "running->completed", "end completed"]
+
+
+async def test_a_run_that_is_cancelled_while_its_failure_is_told_raises_the_cancellation(tmp_path: Path) -> None:
+    ending, witness = Pausing(at_end=True), Witness()
+    async with Harness.from_file(project(tmp_path), hooks=[ending, witness], store=Failing(6)) as harness:
+        task = await begun(harness, ending)
+        task.cancel()
+        await asyncio.wait({task}, timeout=0.01)
+        ending.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+    assert witness.heard[-1] == "end failed"
+
+
+def test_a_run_that_the_end_of_the_event_loop_cuts_off_is_on_record(tmp_path: Path) -> None:
+    store = MemoryStore()
+
+    async def main() -> None:
+        running, ending = Pausing("running"), Pausing(at_end=True)
+        ending.name = "ending"
+        harness = Harness.from_file(project(tmp_path), hooks=[running, ending], store=store)
+        task = await begun(harness, running)
+        task.cancel()
+        await asyncio.wait_for(ending.reached.wait(), 5)  # and now everything is cancelled
+
+    async def afterwards() -> list[object]:
+        return await statuses(store, await only_run(store))
+
+    asyncio.run(main())
+    assert asyncio.run(afterwards()) == ["cancelled"]
+
+
+def test_a_run_that_is_cut_off_before_its_end_is_on_record_is_marked(tmp_path: Path) -> None:
+    store = MemoryStore()
+
+    async def main() -> None:
+        running, changing = Pausing("running"), Pausing("cancelled")
+        changing.name = "changing"
+        harness = Harness.from_file(project(tmp_path), hooks=[running, changing], store=store)
+        task = await begun(harness, running)
+        task.cancel()
+        await asyncio.wait_for(changing.reached.wait(), 5)
+
+    async def afterwards() -> list[object]:
+        return await statuses(store, await only_run(store))
+
+    asyncio.run(main())
+    assert asyncio.run(afterwards()) == ["cancelled"]
+
+
+@pytest.mark.fault(30)
+async def test_a_hook_that_starts_runs_in_a_circle_fails_and_every_run_ends(tmp_path: Path) -> None:
+    store, results = MemoryStore(), list[RunResult]()
+
+    @hook("model.before", name="again")
+    async def again(event: ModelRequestEvent) -> None:
+        results.append(await harness.run("work"))
+
+    harness: Harness = Harness.from_file(project(tmp_path), hooks=[again], store=store)
+    await asyncio.wait_for(harness.run("work"), 20)
+    runs = await store.streams("run")
+    assert [run.status for run in runs] == ["failed", "blocked", *["completed"] * 7]
+    assert_trace(results[0], ["failure again recursion"])
+    await harness.close()

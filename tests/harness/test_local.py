@@ -1,0 +1,462 @@
+"""The local engine: what it journals, when, and what it makes of records, watchers and the two ends of a run."""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.harness.test_ledger import Refusing
+from tests.harness.world import BOTH, ENVELOPE, STORES, journal, lines, of_kind
+
+from tenter.agent import BLANK, Progress, Waiting
+from tenter.catalogue import (
+    CATALOGUE,
+    REQUEST_RECEIVED,
+    TASK_STATE_CHANGED,
+    TOOL_INVOKED,
+    ErrorInfo,
+    InputEvent,
+    Limits,
+    PersistenceWriteEvent,
+    RunEndEvent,
+    RunErrorEvent,
+    RunStartEvent,
+    TaskStateChangedEvent,
+    ToolCall,
+    ToolCallEvent,
+    ToolResult,
+)
+from tenter.controls import FUZZY_PAIRS
+from tenter.harness.local import LocalEngine, Run, Step
+from tenter.journal import JournalError, MemoryStore, SqliteStore, Store
+from tenter.kernel import Block, Blocked, Done, Event, Redactor, Requirement, Runtime, Suspended, Trace, hook
+from tenter.testing import FakeClock
+
+TASK = ENVELOPE.task
+START = RunStartEvent(envelope=ENVELOPE, op=BLANK, task=TASK, input="go")
+END = RunEndEvent(envelope=ENVELOPE, op=BLANK, task=TASK, input="go", status="completed", output="done")
+INPUT = InputEvent(envelope=ENVELOPE, op=BLANK, input="go")
+CALL = ToolCallEvent(envelope=ENVELOPE, op=BLANK, call=ToolCall(id="c", name="shell"))
+WAITING = Waiting(
+    operation="tool.invoked",
+    path="1.tool.invoked.0",
+    suspended=Suspended(requirements=(Requirement(hook="guard", reason="sure?"),), event=CALL, digest="sha256:1"),
+    progress=Progress(),
+)
+
+
+async def received(event: InputEvent) -> object:
+    return event.input
+
+
+async def ran(event: ToolCallEvent) -> object:
+    return ToolResult(output="ok")
+
+
+async def classified(event: Any) -> object:
+    return event.error
+
+
+BODIES: Mapping[str, Callable[[Any], Awaitable[object]]] = {
+    "request.received": received,
+    "tool.invoked": ran,
+    "activity.failed": classified,
+}
+
+
+def engine(store: Store, *hooks: object, deadline: float | None = None, **changes: Any) -> LocalEngine:
+    settings: dict[str, Any] = {
+        "envelope": ENVELOPE,
+        "runtime": Runtime(CATALOGUE, hooks),
+        "redactor": Redactor(),
+        "store": store,
+        "trace": Trace(),
+        "clock": FakeClock(),
+        "seed": "seed",
+        "bodies": BODIES,
+        **changes,
+    }
+    return LocalEngine(Run(**settings), deadline)
+
+
+async def test_a_leaf_is_recorded_in_four_entries_and_a_fact_in_two() -> None:
+    store = MemoryStore()
+    one = engine(store)
+    await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT)
+    change = TaskStateChangedEvent(envelope=ENVELOPE, op=BLANK, before="pending", after="running")
+    await one.run("0.task.state_changed.0", TASK_STATE_CHANGED, change)
+    assert lines(await journal(store, "run-1")) == [
+        "started 0.request.received.0",
+        "acting 0.request.received.0",
+        "acted 0.request.received.0",
+        "finished 0.request.received.0",
+        "started 0.task.state_changed.0",
+        "finished 0.task.state_changed.0",
+    ]
+
+
+async def test_a_path_that_is_run_again_is_its_next_pass() -> None:
+    store, seen = MemoryStore(), list[Any]()
+
+    @hook("input.before", observe=True)
+    def look(event: InputEvent) -> None:
+        seen.append(event.op)
+
+    one = engine(store, look, deadline=9e9)
+    for _ in range(2):
+        await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT)
+    assert [(op.id, op.pass_, op.attempt, op.deadline) for op in seen] == [
+        ("run-1/0.request.received.0#1", 1, 1, 9e9),
+        ("run-1/0.request.received.0#2", 2, 2, 9e9),
+    ]
+
+
+async def test_a_pass_that_was_refused_before_its_body_is_no_attempt() -> None:
+    seen = list[int]()
+
+    @hook("input.before")
+    def refuse(event: InputEvent) -> Block:
+        seen.append(event.op.attempt)
+        return Block("no")
+
+    one = engine(MemoryStore(), refuse)
+    for _ in range(2):
+        assert isinstance(await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT), Blocked)
+    assert seen == [1, 1]
+
+
+@pytest.mark.promise(9)
+@pytest.mark.parametrize(("repeatable", "on_disk"), [(frozenset[str](), True), (frozenset({"shell"}), None)])
+async def test_that_a_tool_will_act_is_on_disk_before_it_does_unless_it_may_act_twice(
+    tmp_path: Path, repeatable: frozenset[str], on_disk: bool | None
+) -> None:
+    store = Watched(tmp_path / "journal.db")
+    found: list[tuple[list[str], bool]] = []
+
+    async def look(event: ToolCallEvent) -> object:
+        with sqlite3.connect(tmp_path / "journal.db") as other:
+            kinds = [kind for (kind,) in other.execute("SELECT kind FROM entries ORDER BY id")]
+        other.close()
+        found.append((kinds, store.durable[-1]))
+        return ToolResult(output="")
+
+    await engine(store, bodies={"tool.invoked": look}, repeatable=repeatable).run(
+        "1.tool.invoked.0", TOOL_INVOKED, CALL
+    )
+    await store.close()
+    assert found == [(["started", "acting"], on_disk is True)]
+
+
+class Watched(SqliteStore):
+    """Remembers of each append whether it was to be on disk."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.durable: list[bool] = []
+
+    async def append(self, *args: Any, durable: bool = False, **named: Any) -> Any:
+        self.durable.append(durable)
+        return await super().append(*args, durable=durable, **named)
+
+
+async def test_both_ends_of_a_run_have_the_same_op_by_which_a_hook_pairs_them() -> None:
+    store, seen = MemoryStore(), list[tuple[str, str]]()
+
+    @hook("run.start", "run.end", observe=True)
+    def look(event: RunStartEvent | RunEndEvent) -> None:
+        seen.append((type(event).__name__, event.op.id))
+
+    one = engine(store, look)
+    await one.open(START)
+    await one.close(END)
+    assert seen == [("RunStartEvent", "run-1/0.run.0#1"), ("RunEndEvent", "run-1/0.run.0#1")]
+    records = await journal(store, "run-1")
+    assert [content["phase"] for content in of_kind(records, "started")] == ["pre", "post"]
+    assert [content["phase"] for content in of_kind(records, "finished")] == ["pre", "post"]
+
+
+async def test_what_a_hook_changed_at_the_start_is_on_record_and_in_force() -> None:
+    store, seen = MemoryStore(), list[float | None]()
+
+    @hook("run.start")
+    def tighten(event: RunStartEvent) -> RunStartEvent:
+        return event.replace(input="stop", limits=Limits(deadline=5.0))
+
+    @hook("input.before", observe=True)
+    def look(event: InputEvent) -> None:
+        seen.append(event.op.deadline)
+
+    one = engine(store, tighten, look, deadline=7.0)
+    opened = await one.open(START)
+    assert isinstance(opened, Done)
+    assert opened.event.input == "stop"
+    await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT)
+    (finished, _) = of_kind(await journal(store, "run-1"), "finished")
+    assert finished["event"]["input"] == "stop"
+    assert seen == [5.0]
+
+
+async def test_the_end_is_on_record_before_it_is_told_and_told_once() -> None:
+    store, found = MemoryStore(), list[list[str]]()
+
+    @hook("run.end", observe=True)
+    async def look(event: RunEndEvent) -> None:
+        found.append([one.entry.kind for one in await journal(store, "run-1")])
+
+    one = engine(store, look)
+    await one.close(END)
+    await one.close(END)
+    assert found == [["status", "result", "started"]]
+    assert one.closed
+
+
+async def test_an_end_is_told_even_when_the_caller_is_cancelled_meanwhile() -> None:
+    store, heard, go_on = MemoryStore(), list[str](), asyncio.Event()
+
+    @hook("run.end", observe=True)
+    async def first(event: RunEndEvent) -> None:
+        heard.append("first")
+        await go_on.wait()
+
+    @hook("run.end", observe=True, priority=1)
+    async def last(event: RunEndEvent) -> None:
+        heard.append("last")
+
+    task = asyncio.ensure_future(engine(store, first, last).close(END))
+    while not heard:
+        await asyncio.wait({task}, timeout=0.01)
+    task.cancel()
+    await asyncio.wait({task}, timeout=0.01)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 5)
+    assert heard == ["first", "last"]
+    assert lines(await journal(store, "run-1"))[-1] == "finished 0.run.0"
+
+
+async def test_an_error_is_masked_as_people_may_see_it() -> None:
+    store, seen = MemoryStore(), list[Any]()
+
+    @hook("run.end", observe=True)
+    def look(event: RunEndEvent) -> None:
+        seen.append(event.error)
+
+    error = ErrorInfo(code="policy", message="password: hunter2")
+    await engine(store, look, redactor=Redactor(fuzzy=FUZZY_PAIRS)).close(END.replace(status="failed", error=error))
+    assert "hunter2" not in seen[0].message
+    assert "hunter2" not in str(await journal(store, "run-1"))
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_request_for_a_person_is_on_disk_before_the_engine_tells_of_it(tmp_path: Path, kind: str) -> None:
+    store, seen = STORES[kind](tmp_path), list[list[str]]()
+
+    @hook("persistence.write.pre", observe=True)
+    async def look(event: PersistenceWriteEvent) -> None:
+        seen.append([one.entry.kind for one in await journal(store, "run-1")])
+
+    one = engine(store, look)
+    assert one.request is None
+    await one.suspend(WAITING)
+    assert one.request is not None
+    records = await journal(store, "run-1")
+    await store.close()
+    assert seen == [["approval_requested", "status"]]
+    assert [recorded.entry.kind for recorded in records] == ["approval_requested", "status", "checkpoint"]
+    assert records[0].entry.content["reasons"][0]["reason"] == "sure?"  # type: ignore[index]  # as it is read
+    assert records[2].entry.content == {
+        "key": "run-1",
+        "approval": one.request.id,
+        "path": "1.tool.invoked.0",
+    }
+
+
+async def test_a_request_that_could_not_be_recorded_is_not_told() -> None:
+    one = engine(Refusing(JournalError("full", "no room")))
+    with pytest.raises(JournalError):
+        await one.suspend(WAITING)
+    assert one.request is None
+
+
+async def test_a_hook_may_change_what_is_stored_but_not_the_status_that_it_says() -> None:
+    store = MemoryStore()
+
+    @hook("persistence.write.pre")
+    def change(event: PersistenceWriteEvent) -> PersistenceWriteEvent:
+        return event.replace(record={"output": "less", "status": "failed"})
+
+    await engine(store, change).close(END)
+    (result,) = of_kind(await journal(store, "run-1"), "result")
+    assert result == {"key": "run-1", "output": "less", "status": "completed"}
+
+
+async def test_a_hook_may_refuse_to_store() -> None:
+    store = MemoryStore()
+
+    @hook("persistence.write.pre", match={"kind": "result"})
+    def refuse(event: PersistenceWriteEvent) -> Block:
+        return Block("not here")
+
+    await engine(store, refuse).close(END)
+    assert of_kind(await journal(store, "run-1"), "result") == []
+
+
+@pytest.mark.parametrize("changes", [{"kind": "run"}, {"key": "other"}])
+async def test_a_hook_that_makes_a_record_another_one_fails_the_storing(changes: dict[str, str]) -> None:
+    store, errors = MemoryStore(), list[tuple[str | None, str]]()
+
+    @hook("persistence.write.pre")
+    def change(event: PersistenceWriteEvent) -> PersistenceWriteEvent:
+        return event.replace(**changes)
+
+    @hook("run.error", observe=True)
+    def look(event: RunErrorEvent) -> None:
+        errors.append((event.operation, event.error.message))
+
+    await engine(store, change, look).close(END)
+    assert of_kind(await journal(store, "run-1"), "result") == []
+    assert of_kind(await journal(store, "run-1"), "run") == []
+    ((operation, message),) = errors
+    assert operation == "persistence.write"
+    assert "may change 'record' alone" in message
+
+
+class Choosy(MemoryStore):
+    """Takes no entry of one kind."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    async def append(self, stream: Any, entries: Any, **named: Any) -> Any:
+        if any(entry.kind == self.kind for entry in entries):
+            raise JournalError("full", "no room")
+        return await super().append(stream, entries, **named)
+
+
+async def test_a_checkpoint_that_cannot_be_written_is_no_hooks_matter_but_the_journals() -> None:
+    with pytest.raises(JournalError, match="no room"):
+        await engine(Choosy("checkpoint")).suspend(WAITING)
+
+
+async def test_a_result_that_cannot_be_written_changes_no_end_that_is_on_record() -> None:
+    store, heard = Choosy("result"), list[str]()
+
+    @hook("run.end", observe=True)
+    def look(event: RunEndEvent) -> None:
+        heard.append(event.status)
+
+    await engine(store, look).close(END)
+    assert heard == ["completed"]
+    assert [one.entry.kind for one in await journal(store, "run-1")] == ["status"]
+
+
+@pytest.mark.fault(38)
+@pytest.mark.parametrize("kind", ["started", "acting"])
+async def test_a_tool_does_not_act_when_that_cannot_be_recorded(kind: str) -> None:
+    acted = list[str]()
+
+    async def act(event: ToolCallEvent) -> object:
+        acted.append(event.call.name)
+        return ToolResult(output="")
+
+    with pytest.raises(JournalError):
+        await engine(Choosy(kind), bodies={"tool.invoked": act}).run("1.tool.invoked.0", TOOL_INVOKED, CALL)
+    assert acted == []
+
+
+@pytest.mark.fault(38)
+async def test_a_tool_does_not_act_when_a_hooks_record_is_missing() -> None:
+    acted = list[str]()
+
+    async def act(event: ToolCallEvent) -> object:
+        acted.append(event.call.name)
+        return ToolResult(output="")
+
+    one = engine(MemoryStore(), bodies={"tool.invoked": act}, trouble=lambda: JournalError("full", "no room"))
+    with pytest.raises(JournalError, match="no room"):
+        await one.run("1.tool.invoked.0", TOOL_INVOKED, CALL)
+    assert acted == []
+
+
+async def test_whoever_watches_hears_of_beginnings_and_endings_with_what_hooks_decided() -> None:
+    steps = list[Step]()
+
+    @hook("input.before", name="guard")
+    def refuse(event: InputEvent) -> Block:
+        return Block("no")
+
+    one = engine(MemoryStore(), refuse, watcher=steps.append)
+    await one.open(START)
+    await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT)
+    assert [(step.operation, step.ending is None) for step in steps] == [
+        ("run", True),
+        ("run", False),
+        ("request.received", True),
+        ("request.received", False),
+    ]
+    assert isinstance(steps[-1].ending, Blocked)
+    assert [entry.source for entry in steps[-1].trace if entry.kind == "outcome"] == ["guard"]
+
+
+async def test_a_watcher_that_raises_is_told_no_more_and_stops_nothing() -> None:
+    told, trace = list[Step](), Trace()
+
+    def watch(step: Step) -> None:
+        told.append(step)
+        raise BrokenPipeError
+
+    one = engine(MemoryStore(), watcher=watch, trace=trace)
+    assert isinstance(await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT), Done)
+    assert len(told) == 1
+    notes = [entry for entry in trace.events() if entry.kind == "note"]
+    assert [(note.source, note.code, dict(note.details)) for note in notes] == [
+        ("watcher", "raised", {"exception": "BrokenPipeError"})
+    ]
+
+
+async def test_the_same_number_comes_of_the_same_seed_and_path() -> None:
+    one, other = engine(MemoryStore()), engine(MemoryStore(), seed="other")
+    assert one.random("1.llm.invoked.0") == engine(MemoryStore()).random("1.llm.invoked.0")
+    assert len({one.random("a"), one.random("b"), other.random("a")}) == 3
+    assert all(0 <= one.random(str(number)) < 1 for number in range(100))
+
+
+async def test_the_time_is_that_of_the_last_outcome_and_is_on_record() -> None:
+    store, clock = MemoryStore(), FakeClock(start=1000.123_456_78)
+
+    async def slow(event: Event) -> object:
+        clock.advance(2)
+        return "go"
+
+    one = engine(store, clock=clock, bodies={"request.received": slow})
+    await one.begin({"task": "work"})
+    first = one.now()
+    await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT)
+    clock.advance(5)
+    records = await journal(store, "run-1")
+    assert (first, one.now()) == (records[0].entry.time / 1e6, records[-1].entry.time / 1e6)
+    assert one.now() == pytest.approx(first + 2)
+
+
+async def test_the_first_entry_has_the_seed_and_the_loop_that_the_run_continues_from() -> None:
+    store = MemoryStore()
+    await engine(store).begin({"task": "work"})
+    (content,) = of_kind(await journal(store, "run-1"), "run")
+    assert content == {"task": "work", "loop": None, "seed": "seed"}
+
+
+async def test_a_mark_records_a_status_and_tells_nobody() -> None:
+    store, heard = MemoryStore(), list[Event]()
+
+    @hook("run.end", observe=True)
+    def look(event: RunEndEvent) -> None:
+        heard.append(event)
+
+    one = engine(store, look)
+    await one.mark("cancelled")
+    await one.close(END)
+    assert [recorded.entry.content for recorded in await journal(store, "run-1")] == [{"status": "cancelled"}]
+    assert heard == []
