@@ -247,7 +247,7 @@ def test_each_failed_call_is_told_of_once_and_the_run_goes_on() -> None:
     playbook = playbook >> "1.tool.invoked.1" << Failed(message="raw", hook="guard") >> "1.activity.failed.1"
     playbook = playbook >> "2.llm.invoked.0" << REFUSED
     standing = playbook.ending(2, "blocked").play()
-    assert told(standing) == ["The tool failed: no disk", "The hook 'guard' failed, so this call has no result."]
+    assert told(standing) == ["The call failed: no disk", "The hook 'guard' failed, so this call has no result."]
 
 
 @pytest.mark.parametrize("ending", [BROKEN, REFUSED, Unknown(reason="gone")])
@@ -387,7 +387,7 @@ def test_a_call_that_the_deadline_ended_is_one_failure_and_ends_the_run() -> Non
 
 def test_a_call_that_came_too_late_by_itself_lets_the_run_go_on() -> None:
     playbook = until("1.tool.invoked.0") << LATE >> "1.activity.failed.0, 2.llm.invoked.0" << REFUSED
-    assert told(playbook.ending(2, "blocked").play(DUE)) == ["The tool failed: too late"]
+    assert told(playbook.ending(2, "blocked").play(DUE)) == ["The call failed: too late"]
 
 
 def test_a_call_that_failed_otherwise_is_a_failure_beside_the_passed_deadline() -> None:

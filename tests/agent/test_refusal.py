@@ -56,7 +56,7 @@ def test_a_refusal_tells_the_model_which_hook_and_why() -> None:
 
 def test_what_a_failed_tool_says_is_told_within_bounds() -> None:
     output = stand_in(Failed(message="x" * 1_000_000, code="tool")).output
-    assert output.startswith("The tool failed: xxx")
+    assert output.startswith("The call failed: xxx")
     assert len(output) == LONGEST_TOLD
 
 

@@ -118,7 +118,7 @@ def logged(name: str, project: Path) -> None:
 @then("the summary tells what each hook did")
 def summed(done: Ended) -> None:
     lines = done.err.splitlines()
-    told = [line.partition("  (")[0].split(None, 2) for line in lines[lines.index("what the hooks did:") + 1 : -1]]
+    told = [line.partition("  (")[0].split(None, 2) for line in lines[lines.index("what the hooks did:") + 1 : -2]]
     assert sorted(told) == [
         ["run.end", "audit", "watched 1x"],
         ["tool.after", "audit", "watched 5x"],

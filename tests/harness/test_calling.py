@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from tests.outside import one_of_three, steady_loop
 
 from tenter.catalogue import ToolResult
-from tenter.harness.calling import MOST_ERROR, bounded, call_tool
+from tenter.harness.calling import MOST_ERROR, ToolFailure, bounded, call_tool
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import Tool, tool
 from tenter.harness.errors import ToolError
@@ -118,7 +118,8 @@ async def test_what_a_tool_raises_becomes_an_error_result(tmp_path: Path, error:
         raise error
 
     result = await call_tool(direct, {}, context(tmp_path))
-    assert result == ToolResult(output=told, is_error=True)
+    assert (result.output, result.is_error) == (told, True)
+    assert isinstance(result, ToolFailure) is not isinstance(error, ToolError)
     result = await call_tool(awaited, {}, context(tmp_path))
     assert result.is_error
     # Python makes a RuntimeError of a StopIteration that leaves a coroutine.
@@ -191,7 +192,8 @@ async def test_a_synchronous_tool_that_hangs_gives_control_back_at_its_deadline(
         loop = asyncio.get_running_loop()
         started = loop.time()
         result = await asyncio.wait_for(call_tool(hangs, {}, context(tmp_path)), 5)
-        assert result.is_error
+        assert isinstance(result, ToolFailure)
+        assert result.code == "timeout"
         assert "'hangs' did not end within 0.1 s" in result.output
         assert "may still be at work" in result.output
         assert loop.time() - started < 0.1 + 0.05

@@ -71,7 +71,7 @@ def stand_in(stopped: Blocked | Failed) -> ToolResult:
         case Blocked() | Failed(hook=str()):
             text = f"The hook {stopped.hook!r} failed, so this call has no result."
         case Failed():
-            text = f"The tool failed: {stopped.message}"[:LONGEST_TOLD]
+            text = f"The call failed: {stopped.message}"[:LONGEST_TOLD]
         case _:
             assert_never(stopped)
     return ToolResult(output=text, is_error=True)

@@ -129,7 +129,7 @@ def _print(request: Request, finished: Finished) -> None:
 
     result, mask = finished.result, finished.harness.mask
     if request.shows_steps:
-        click.echo(summary(finished.harness.runtime.links(), result.trace), err=True)
+        click.echo(f"\n{summary(finished.harness.runtime.links(), result.trace)}\n", err=True)
     if request.as_json:
         click.echo(json_text(_document(result, mask)))
         return

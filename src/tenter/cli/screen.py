@@ -83,7 +83,8 @@ class Screen:
         return one_line(self._mask(text), _width() - LABEL - 1)
 
     def _line(self, label: str, text: str, fg: str | None = None) -> None:
-        self._print(f"{click.style(label.ljust(LABEL), fg=fg, bold=not label.startswith(' '))} {escaped(text)}")
+        bold = None if label.startswith(" ") else True
+        self._print(f"{click.style(label.ljust(LABEL), fg=fg, bold=bold)} {escaped(text)}")
 
     def _print(self, text: str) -> None:
         if self._shown:

@@ -18,7 +18,7 @@ from tenter.catalogue import (
     ToolCallEvent,
     ToolCallsEvent,
 )
-from tenter.harness.calling import call_tool
+from tenter.harness.calling import ToolFailure, call_tool
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import Tool
 from tenter.harness.model import Model
@@ -72,7 +72,10 @@ class Bodies:
         if tool is None:
             raise OperationFailed(f"the task offers no tool called {event.call.name[:100]!r}", code="tool")
         context = replace(self.context, deadline=event.op.deadline)
-        return await call_tool(tool, event.call.arguments, context)
+        result = await call_tool(tool, event.call.arguments, context)
+        if isinstance(result, ToolFailure):
+            raise OperationFailed(result.output, code=result.code)
+        return result
 
     async def complete(self, event: OutputEvent) -> object:
         return {"verdict": "complete", "output": event.output, "reason": ""}

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -27,6 +27,13 @@ MOST_ERROR = 4 * 1024
 SETTLE_SECONDS = 0.05
 """How long a cancelled tool is waited for at least."""
 
+
+class ToolFailure(ToolResult, frozen=True, kw_only=True):
+    """What comes of a tool that broke: it raised what is no ToolError, or gave no answer in time. The operation failed."""
+
+    code: Literal["tool", "timeout"]
+
+
 _followed: set[asyncio.Future[ToolResult]] = set()
 """Tasks that outlived their call, kept until they end."""
 
@@ -34,7 +41,7 @@ _followed: set[asyncio.Future[ToolResult]] = set()
 async def call_tool(
     tool: Tool, arguments: Mapping[str, object], context: ToolContext, *, max_output_bytes: int = MOST_OUTPUT
 ) -> ToolResult:
-    """What came of the call. Raises nothing but the caller's cancellation.
+    """What came of the call; a `ToolFailure` where the tool broke. Raises nothing but the caller's cancellation.
 
     The call has until the tool's deadline or the context's, whichever is sooner, and at that moment control comes back
     with an error result; a thread that hangs is left behind. Output beyond `max_output_bytes` is cut on a whole
@@ -43,7 +50,7 @@ async def call_tool(
     context = _timed(tool, context)
     remaining = context.remaining()
     if remaining is not None and remaining <= 0:
-        return _error(f"the tool {tool.name!r} was not called: the run's deadline has passed")
+        return _broken(f"the tool {tool.name!r} was not called: the run's deadline has passed", "timeout")
     work = _start(tool, arguments, context)
     try:
         limit = None if remaining is None else remaining + tool.grace_seconds
@@ -54,9 +61,9 @@ async def call_tool(
     if done and not work.cancelled():
         return bounded(work.result(), max_output_bytes)
     await _give_up(work, 0)
-    return _error(
-        f"the tool {tool.name!r} did not end within {round(remaining or 0, 2):g} s and was given up"
-        + ("" if tool.awaits else "; it may still be at work")
+    still = "" if tool.awaits else "; it may still be at work"
+    return _broken(
+        f"the tool {tool.name!r} did not end within {round(remaining or 0, 2):g} s and was given up{still}", "timeout"
     )
 
 
@@ -95,7 +102,7 @@ def _start(tool: Tool, arguments: Mapping[str, object], context: ToolContext) ->
     try:
         threading.Thread(target=work, name=f"tenter-tool-{tool.name}", daemon=True).start()
     except RuntimeError as error:  # no thread is to be had
-        future.set_result(_error(_told(tool, error)))
+        future.set_result(_raised(tool, error))
     return future
 
 
@@ -120,7 +127,7 @@ def _contained(tool: Tool, arguments: Mapping[str, object], context: ToolContext
     try:
         return _result(tool, _invoke(tool, arguments, context))
     except BaseException as error:  # in a thread not even SystemExit and KeyboardInterrupt are anybody else's
-        return _error(_told(tool, error))
+        return _raised(tool, error)
 
 
 async def _in_loop(tool: Tool, arguments: Mapping[str, object], context: ToolContext) -> ToolResult:
@@ -132,9 +139,9 @@ async def _in_loop(tool: Tool, arguments: Mapping[str, object], context: ToolCon
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return _error(_told(tool, error))
+        return _raised(tool, error)
     except BaseException as error:  # SystemExit would leave the event loop
-        return _error(_told(tool, error))
+        return _raised(tool, error)
 
 
 def _invoke(tool: Tool, arguments: Mapping[str, object], context: ToolContext) -> object:
@@ -169,5 +176,12 @@ def _told(tool: Tool, error: BaseException) -> str:
     return f"the tool {tool.name!r} failed: {type(error).__name__}: {text}".removesuffix(": ")
 
 
-def _error(text: str) -> ToolResult:
-    return bounded(ToolResult(output=text, is_error=True), MOST_ERROR)
+def _raised(tool: Tool, error: BaseException) -> ToolResult:
+    told = _told(tool, error)
+    if isinstance(error, ToolError):
+        return bounded(ToolResult(output=told, is_error=True), MOST_ERROR)
+    return _broken(told, "tool")
+
+
+def _broken(text: str, code: Literal["tool", "timeout"]) -> ToolResult:
+    return bounded(ToolFailure(output=text, is_error=True, code=code), MOST_ERROR)
