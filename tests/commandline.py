@@ -158,6 +158,22 @@ def on_terminal(*arguments: str, cwd: Path, piped_out: bool = False, **variables
 
 
 @contextmanager
+def started(*arguments: str, cwd: Path, stderr: int = subprocess.PIPE) -> Generator["subprocess.Popen[str]"]:
+    """A `tenter` that runs on meanwhile, its output in pipes; what is left of it when the block is left is killed."""
+    process = subprocess.Popen(
+        [TENTER, *arguments], cwd=cwd, env=environment(cwd), stdout=subprocess.PIPE, stderr=stderr, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(LONGEST)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+@contextmanager
 def gate(path: Path) -> Generator[int]:
     """A FIFO that a tool writes to when it has begun: the descriptor that hears of it."""
     os.mkfifo(path)

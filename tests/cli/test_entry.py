@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.commandline import TENTER, Ended, environment, on_terminal, tenter, w
 
 from tenter.cli.entry import VERBS, Verbs, run, tenter as command
 
+ROOT = Path(__file__).parent.parent.parent
 HEAVY = {"asyncio", "sqlite3", "subprocess", "rich", "httpx", "jsonschema", "re2", "yaml"}
 KEY = "ghp_" + "a1B2" * 9
 
@@ -205,3 +207,17 @@ def test_nobody_gets_colours_who_does_not_want_them(colour: bool, tmp_path: Path
         done = terminal.end()
     assert done.code == 0
     assert ("\x1b[" in done.err) is colour
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "examples/fix-tests/README.md"]
+)
+def test_every_command_that_a_page_names_is_there(page: str) -> None:
+    context = click.Context(command)
+    for verb, word in re.findall(r"\btenter ([a-z]+)(?: ([a-z]+))?", (ROOT / page).read_text()):
+        found = command.get_command(context, verb)
+        assert not isinstance(found, click.Group) or word in found.commands, f"tenter {verb} {word}"
+
+
+def test_the_table_of_the_readme_has_every_verb() -> None:
+    assert set(re.findall(r"^\| `tenter ([a-z]+)", (ROOT / "README.md").read_text(), flags=re.MULTILINE)) == set(VERBS)

@@ -60,11 +60,14 @@ def test_nothing_is_overwritten_and_nothing_written_beside_it(taken: str, tmp_pa
     assert files_in(tmp_path) == {taken: b"mine"}
 
 
-def test_a_link_to_nowhere_is_not_written_through(tmp_path: Path) -> None:
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "tenter.yaml").symlink_to(tmp_path / "elsewhere")
+@pytest.mark.parametrize("taken", FILES)
+def test_a_link_to_nowhere_is_not_written_through(taken: str, tmp_path: Path) -> None:
+    link = tmp_path / "project" / taken
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path / "elsewhere")
     assert tenter("init", cwd=tmp_path / "project").code == 2
     assert not (tmp_path / "elsewhere").exists()
+    assert files_in(tmp_path) == {}
 
 
 def test_a_second_time_is_refused(tmp_path: Path) -> None:

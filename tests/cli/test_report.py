@@ -129,7 +129,7 @@ async def test_the_summary_tells_of_each_hook_once_for_each_of_its_points() -> N
     assert told_of == {
         "guard": "blocked it 1x, passed 1x",
         "rewriter": "rewrote it 1x",
-        "broken": "failed (crashed), which was let pass 1x, 1 went on because it failed",
+        "broken": "failed (crashed), which was let pass 1x",
         "watcher": "watched 2x",
         "idle": "was not called",
     }

@@ -4,12 +4,11 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.commandline import LONGEST, TENTER, calls, environment, gate, heard, run_json, tenter, write_project
+from tests.commandline import LONGEST, calls, gate, heard, run_json, started, tenter, write_project
 
 from tenter.cli.runs import passes
 from tenter.journal import Entry, Recorded, SqliteStore, Stream
@@ -142,10 +141,7 @@ def test_a_run_is_shown_with_what_happened_in_it(tmp_path: Path) -> None:
 
 def test_a_run_that_was_killed_is_listed_with_what_is_on_record(tmp_path: Path) -> None:
     write_project(tmp_path, [calls("shell", command="echo $$ > begun; exec sleep 60"), {"text": "late"}])
-    with gate(tmp_path / "begun") as reading:
-        process = subprocess.Popen(
-            [TENTER, "run", "job"], cwd=tmp_path, env=environment(tmp_path), stderr=subprocess.DEVNULL
-        )
+    with gate(tmp_path / "begun") as reading, started("run", "job", cwd=tmp_path) as process:
         tool = int(heard(reading))
         process.kill()
         process.wait(LONGEST)

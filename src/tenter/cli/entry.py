@@ -4,7 +4,6 @@ Endings beside a verb's own exit code: a mistake of the user (2, or 1 for what w
 interrupted (130), and a bug of ours (70, with a report that can be pasted into an issue).
 """
 
-import contextlib
 import errno
 import importlib
 import os
@@ -78,10 +77,7 @@ def tenter(context: click.Context) -> None:
 def main() -> NoReturn:
     """The entry point: runs the verb and turns every ending into an exit code."""
     prepare_streams()
-    code = run(sys.argv[1:])
-    with contextlib.suppress(OSError):  # told already, by who wrote what cannot be written
-        sys.stdout.close()  # or the interpreter tries once more at its end, and complains
-    sys.exit(code)
+    sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:

@@ -61,7 +61,6 @@ def _row(link: Link, said: Counter[str]) -> tuple[str, str, str]:
     silent = link.calls - said.total()
     words = [f"{words} {count}x" for words, count in sorted(said.items())]
     words += [f"{'watched' if link.hook.observe else 'passed'} {silent}x"] if silent > 0 else []
-    words += [f"{link.passed_on_failure} went on because it failed"] if link.passed_on_failure else []
     return link.point.label, link.name, f"{', '.join(words)}  ({seconds(link.seconds / link.calls)} a call)"
 
 

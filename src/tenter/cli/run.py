@@ -131,7 +131,7 @@ def _print(request: Request, finished: Finished) -> None:
     if request.shows_steps:
         click.echo(f"\n{summary(finished.harness.runtime.links(), result.trace)}\n", err=True)
     if request.as_json:
-        click.echo(json_text(_document(result, mask)))
+        click.echo(json_text(result))
         return
     click.echo(status_line(result), err=True)
     if result.status == "completed":
@@ -139,10 +139,3 @@ def _print(request: Request, finished: Finished) -> None:
         click.echo(escaped(mask(output)))
     else:
         click.echo(verdict(result, mask), err=True)
-
-
-def _document(result: "RunResult", mask: Masking) -> Mapping[str, object]:
-    """Every field of the result. What it came to is exact; an error is masked like every error (D§3.4)."""
-    error = result.error and msgspec.structs.replace(result.error, message=mask(result.error.message))
-    fields: dict[str, object] = msgspec.to_builtins(result)
-    return {**fields, "error": error}

@@ -47,6 +47,8 @@ class Database:
         self._file: tuple[int, int] | None = None
         self._is_durable = False
         self._numbers: dict[Stream, int] = {}
+        self._heads: dict[Stream, Head] = {}
+        """As last seen; another process may have appended since."""
         self._lost: set[Stream] = set()
 
     @property
@@ -78,15 +80,10 @@ class Database:
             if stream in self._lost:
                 raise trouble(self.path, "removed", f"the entries of {stream} are gone")
             self._sync(connection, always=durable)
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                head = self._append(connection, stream, prepared, expected_head)
-                connection.execute("COMMIT")
-            except BaseException:
-                self._numbers.pop(stream, None)
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+            head = self._append_alone(connection, stream, prepared, expected_head)
+            if head is None:
+                head = self._append_together(connection, stream, prepared, expected_head)
+        self._heads[stream] = head
         return head
 
     def page(self, stream: Stream, *, after: int, limit: int, whole: bool) -> Sequence[Recorded]:
@@ -143,6 +140,7 @@ class Database:
         """Let go of the file. The next use opens it again."""
         connection, self._connection = self._connection, None
         self._numbers.clear()
+        self._heads.clear()
         self._is_durable = False
         if connection:
             connection.close()
@@ -187,6 +185,40 @@ class Database:
             connection.execute(f"PRAGMA synchronous = {'FULL' if always else 'NORMAL'}")
             self._is_durable = always
 
+    def _append_alone(
+        self, connection: sqlite3.Connection, stream: Stream, prepared: Sequence[Prepared], expected_head: str | None
+    ) -> Head | None:
+        """One entry that only its own row tells, by a single statement, onto the head as last seen.
+
+        Its row id is made of its sequence, so nothing is written when somebody has appended meanwhile. None: it takes a
+        transaction.
+        """
+        head = self._heads.pop(stream, None)
+        if head is None or len(prepared) > 1 or expected_head not in (None, head.hash):
+            return None
+        (item,) = prepared
+        if item.content.kept or item.entry.kind in SHOWN:
+            return None
+        (sealed,) = seal(head, prepared)
+        if not connection.execute(f"INSERT OR IGNORE {_INTO_ENTRIES}", _row(self._numbers[stream], sealed)).rowcount:
+            return None
+        self.uncopied += len(item.content.data)
+        return Head(sealed.sequence, sealed.hash)
+
+    def _append_together(
+        self, connection: sqlite3.Connection, stream: Stream, prepared: Sequence[Prepared], expected_head: str | None
+    ) -> Head:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            head = self._append(connection, stream, prepared, expected_head)
+            connection.execute("COMMIT")
+        except BaseException:
+            self._numbers.pop(stream, None)
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return head
+
     def _append(
         self, connection: sqlite3.Connection, stream: Stream, prepared: Sequence[Prepared], expected_head: str | None
     ) -> Head:
@@ -196,9 +228,7 @@ class Database:
             number = self._begin(connection, StreamSummary(stream=stream, started=prepared[0].entry.time))
         self._summarise(connection, number, [item.entry for item in prepared])
         sealed = seal(head, prepared)
-        connection.executemany(
-            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", [_row(number, one) for one in sealed]
-        )
+        connection.executemany(f"INSERT {_INTO_ENTRIES}", [_row(number, one) for one in sealed])
         apart = kept(prepared)
         if apart:
             rows = [(_blob(digest), *part) for digest, parts in apart.items() for part in enumerate(parts)]
@@ -265,6 +295,7 @@ class Database:
                     return
 
 
+_INTO_ENTRIES: Final = "INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
 _SUMMARY: Final = "kind, id, name, status, started, ended"
 
 
