@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -137,15 +138,16 @@ def on_terminal(*arguments: str, cwd: Path, piped_out: bool = False, **variables
     """Runs `tenter` on a terminal; with `piped_out` its standard output is a pipe. Leaving the block ends it."""
     screen, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-    process = subprocess.Popen(
-        [TENTER, *arguments],
-        cwd=cwd,
-        env=environment(cwd, TERM="xterm", **variables),
-        stdin=slave,
-        stdout=subprocess.PIPE if piped_out else slave,
-        stderr=slave,
-        start_new_session=True,
-    )
+    with _signals_heard():
+        process = subprocess.Popen(
+            [TENTER, *arguments],
+            cwd=cwd,
+            env=environment(cwd, TERM="xterm", **variables),
+            stdin=slave,
+            stdout=subprocess.PIPE if piped_out else slave,
+            stderr=slave,
+            start_new_session=True,
+        )
     os.close(slave)
     try:
         yield Terminal(process, screen)
@@ -160,9 +162,15 @@ def on_terminal(*arguments: str, cwd: Path, piped_out: bool = False, **variables
 @contextmanager
 def started(*arguments: str, cwd: Path, stderr: int = subprocess.PIPE) -> Generator["subprocess.Popen[str]"]:
     """A `tenter` that runs on meanwhile, its output in pipes; what is left of it when the block is left is killed."""
-    process = subprocess.Popen(
-        [TENTER, *arguments], cwd=cwd, env=environment(cwd), stdout=subprocess.PIPE, stderr=stderr, text=True
-    )
+    with _signals_heard():
+        process = subprocess.Popen(
+            [TENTER, *arguments],
+            cwd=cwd,
+            env=environment(cwd),
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
     try:
         yield process
     finally:
@@ -189,3 +197,16 @@ def heard(reading: int) -> str:
     ready, _, _ = select.select([reading], [], [], LONGEST)
     assert ready, "nobody wrote"
     return os.read(reading, 4096).decode().strip()
+
+
+@contextmanager
+def _signals_heard() -> Generator[None]:
+    """What is started within it hears Ctrl-C, which a shell that runs the tests in its background has ignored."""
+    ignored = [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)

@@ -28,3 +28,8 @@ def test_what_a_hook_author_imports_loads_no_event_loop() -> None:
     code = "from tenter import Block, Hook, Suspend, hook, tool; import sys; print('asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
     assert done.stdout.strip() == "False"
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "tenter", "--version"], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "tenter")

@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 from tenter.catalogue import CATALOGUE
-from tenter.executors.command import CommandHook
+from tenter.executors.command_settings import CommandHook
 from tenter.executors.kind import NoSink, Surroundings
 from tenter.executors.kinds import KINDS
 from tenter.kernel import SYSTEM_CLOCK, Redactor, Runtime

@@ -76,6 +76,18 @@ async def test_a_tool_that_the_task_does_not_offer_is_a_failure(tmp_path: Path) 
     assert caught.value.code == "tool"
 
 
+async def test_a_tool_that_breaks_fails_its_operation(tmp_path: Path) -> None:
+    @tool
+    def breaks() -> str:
+        raise ValueError("wrong")
+
+    one = Bodies(FakeModel([]), {"breaks": breaks}, ToolContext(workspace=Workspace.at(tmp_path)))
+    event = ToolCallEvent(envelope=ENVELOPE, op=OP, call=ToolCall(id="c", name="breaks"))
+    with pytest.raises(OperationFailed, match="wrong") as caught:
+        await one.invoke(event)
+    assert caught.value.code == "tool"
+
+
 async def test_the_model_is_asked(tmp_path: Path) -> None:
     response = ModelResponse(model="m", text="hello")
     one = bodies(tmp_path, response)

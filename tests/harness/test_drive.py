@@ -244,6 +244,22 @@ async def test_a_run_that_is_cancelled_again_while_it_ends_is_told_to_everybody_
     assert witness.heard[-1] == "end cancelled"
 
 
+async def test_a_run_that_is_cancelled_again_while_its_status_is_told_tells_it_to_everybody(tmp_path: Path) -> None:
+    running, changing, witness = Pausing("running"), Pausing("cancelled"), Witness()
+    changing.name = "changing"
+    hooks = [running, changing, witness]
+    async with Harness.from_file(project(tmp_path), hooks=hooks, store=MemoryStore()) as harness:
+        task = await begun(harness, running)
+        task.cancel()
+        await asyncio.wait_for(changing.reached.wait(), 5)
+        task.cancel()
+        await asyncio.wait({task}, timeout=0.01)
+        changing.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+    assert witness.heard == ["running->cancelled", "end cancelled"]
+
+
 async def test_a_run_that_is_cancelled_while_its_end_is_told_has_the_end_that_it_had(tmp_path: Path) -> None:
     store, ending, witness = MemoryStore(), Pausing(at_end=True), Witness()
     async with Harness.from_file(project(tmp_path), hooks=[ending, witness], store=store) as harness:

@@ -23,8 +23,8 @@ from tenter.catalogue import (
     ToolResultEvent,
 )
 from tenter.harness.setup import Given, set_up
-from tenter.journal import MemoryStore, SqliteStore, Store
-from tenter.kernel import TenterError
+from tenter.journal import JournalError, MemoryStore, SqliteStore, Store
+from tenter.kernel import Event, TenterError
 from tenter.testing import FakeClock, FakeModel, FakeRandom
 
 LIST = calls(("list_dir", {"path": "."}), text="I look.")
@@ -343,3 +343,66 @@ async def test_what_hooks_outside_the_process_said_is_forgotten_with_the_run(tmp
     assert result.status == "completed"
     assert kept == [{"hook_metadata": {"meta": {"n": 1}}}]
     assert setup.sink._metadata == {}  # pyright: ignore[reportPrivateUsage]  # nothing else shows what is kept
+
+
+async def test_a_run_whose_envelope_holds_a_secret_has_one_masked_envelope(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "correct-horse")
+    envelopes: list[Any] = []
+
+    @hook("run.start", "model.before", "run.end", observe=True)
+    def look(event: Event) -> None:
+        envelopes.append(event.envelope)
+
+    path = project(tmp_path, settings={"secrets": ["TOKEN"]})
+    await run(path, look, principal="correct-horse")
+    assert envelopes[0] is envelopes[1] is envelopes[2]
+    assert "horse" not in envelopes[0].principal
+
+
+async def test_a_tool_whose_description_holds_a_secret_is_shown_masked_and_passes_the_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "correct-horse")
+    (tmp_path / "my_tools.py").write_text(
+        'from tenter import tool\n\n@tool(description="Uses correct-horse.")\ndef act() -> str:\n    return "acted"\n'
+    )
+    settings = {"secrets": ["TOKEN"], "tools": {"act": {"python": "./my_tools.py:act"}}}
+    path = project(tmp_path, calls(("act", {})), "Done.", tools=["act"], settings=settings)
+    described: list[str] = []
+
+    @hook("tool.before", observe=True)
+    def look(event: ToolCallEvent) -> None:
+        described.append(event.tool.description if event.tool else "")
+
+    result = await run(path, look)
+    assert result.status == "completed"
+    assert "horse" not in described[0]
+    assert [entry.source for entry in result.trace if entry.kind == "outcome"] == []
+
+
+@pytest.mark.fault(38)
+@pytest.mark.parametrize("kind", ["hook_started", "hook_ended"])
+async def test_a_run_stops_before_a_tool_acts_when_an_observers_run_cannot_be_recorded(
+    tmp_path: Path, kind: str
+) -> None:
+    class Choosy(MemoryStore):
+        async def append(self, stream: Any, entries: Any, **named: Any) -> Any:
+            if entries[0].kind == kind:
+                raise JournalError("full", "no room for hooks")
+            return await super().append(stream, entries, **named)
+
+    watching = {"name": "watching", "observe": True, "script": "true", "on_error": "warn"}
+    path = project(
+        tmp_path,
+        calls(("shell", {"command": "touch ran"})),
+        "Done.",
+        tools=["shell"],
+        settings={"hooks": {"events": {"tool.before": [watching]}}},
+    )
+    result = await run(path, store=Choosy())
+    assert result.status == "failed"
+    assert result.error is not None
+    assert result.error.message == "no room for hooks"
+    assert not (tmp_path / "ran").exists()

@@ -65,9 +65,9 @@ def test_a_message_is_put_into_canonical_form_once() -> None:
     written: list[int] = []
 
     class Message(dict[str, object]):
-        def items(self):  # counts who looks into it
+        def values(self):  # counts who looks into it
             written.append(1)
-            return super().items()
+            return super().values()
 
     messages = [Message(n=number) for number in range(50)]
     conversation = Conversation()

@@ -14,7 +14,7 @@ from tenter.journal.connection import connect
 from tenter.journal.database import JOURNAL, Database
 from tenter.journal.entry import Entry, Recorded, Stream, genesis, verify
 from tenter.journal.sealed import prepare
-from tenter.journal.store import JournalError
+from tenter.journal.store import HeadMoved, JournalError
 from tenter.journal.tail import Tail
 from tenter.wire.canonical import LARGE_TEXT, Document
 
@@ -273,6 +273,44 @@ def test_a_message_named_by_many_entries_is_stored_once(tmp_path: Path) -> None:
             _append(database, [message])
         assert database.head(RUN).sequence == 100
     assert path.stat().st_size < LARGE_TEXT * 8
+
+
+def test_two_processes_that_append_one_by_one_to_a_stream_make_one_chain(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with closing(Database(path)) as one, closing(Database(path)) as two:
+        for number, database in enumerate([one, one, two, one, two, two, two, one, one], start=1):
+            assert _append(database, number) == number
+        assert _texts(one) == list(range(1, 10))
+        assert verify(_read(two)) is None
+
+
+def test_a_head_that_another_process_has_moved_is_not_what_a_process_saw_last(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    entry = prepare([Entry(kind="note", time=1, content={})])
+    with closing(Database(path)) as one, closing(Database(path)) as two:
+        seen = one.append(RUN, entry)
+        moved = two.append(RUN, entry)
+        with pytest.raises(HeadMoved):
+            one.append(RUN, entry, expected_head=seen.hash)
+        with pytest.raises(HeadMoved):
+            two.append(RUN, entry, expected_head=seen.hash)
+        assert one.append(RUN, entry, expected_head=moved.hash).sequence == 3
+        assert one.append(RUN, entry, expected_head=one.head(RUN).hash).sequence == 4
+
+
+def test_what_an_entry_by_itself_names_is_kept(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "journal.db")) as database:
+        for text in ("first", "second"):
+            _append(database, Document({"text": text}))
+        assert _texts(database) == [{"text": "first"}, {"text": "second"}]
+
+
+def test_a_closed_database_goes_on_where_it_was(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "journal.db")) as database:
+        _append(database, "before")
+        database.close()
+        assert _append(database, "after") == 2
+        assert verify(_read(database)) is None
 
 
 def test_an_append_writes_one_page(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ _anything = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(_odd_texts | _odd_keys, inner),
     max_leaves=20,
 )
+_atoms = st.none() | st.booleans() | _numbers | _odd_texts
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -68,6 +69,12 @@ def test_what_is_written_comes_back(value: object) -> None:
 def test_what_comes_back_has_the_same_form(value: object) -> None:
     data = canonical(value)
     assert canonical(restore(data, _nothing)) == data
+
+
+@given(st.lists(_atoms) | st.dictionaries(_odd_texts | _odd_keys, _atoms))
+def test_a_flat_value_has_the_same_form_by_itself_as_within_another(value: object) -> None:
+    assert canonical([[value]]) == b"[[%b]]" % canonical(value)
+    assert Document({"a": [value]}).data == b'{"a":[%b]}' % Document(value).data
 
 
 @given(st.integers(LARGE_TEXT // 4 - 2, LARGE_TEXT + 2), st.sampled_from(["a", "é", "😀", "\ud800"]))
@@ -115,6 +122,8 @@ def test_structs_tuples_frozen_mappings_and_enums_have_the_form_of_plain_json() 
 def test_an_integer_past_2_53_is_refused_naming_the_place(number: int) -> None:
     with pytest.raises(CanonicalError, match=r"at 'calls\.1\.arguments\.n': an integer past 2\^53-1 .* as text"):
         canonical({"calls": [0, Call("f", {"n": number})]})
+    with pytest.raises(CanonicalError, match=r"at 'n': an integer past"):
+        canonical({"n": number})
 
 
 def test_the_largest_integers_are_written_as_they_are() -> None:

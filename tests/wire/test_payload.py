@@ -37,7 +37,7 @@ from tenter.kernel import (
     Suspend,
     freeze,
 )
-from tenter.wire.payload import Ended, Execution, environment, execution_key, payload
+from tenter.wire.payload import Ended, Execution, encode_payload, environment, execution_key
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -62,7 +62,7 @@ def tool_call(arguments: dict[str, object], op: Op | None = None) -> ToolCallEve
 
 
 def written(execution: Execution) -> dict[str, Any]:
-    return json.loads(payload(execution), parse_constant=pytest.fail)
+    return json.loads(encode_payload(execution), parse_constant=pytest.fail)
 
 
 def contains(whole: object, part: object) -> bool:
@@ -226,7 +226,7 @@ JSON_VALUES = st.recursive(
 @settings(deadline=None)
 @given(st.dictionaries(st.text(), JSON_VALUES, max_size=4))
 def test_whatever_an_event_holds_the_payload_is_strict_json_in_utf_8(arguments: dict[str, object]) -> None:
-    told = json.loads(payload(execution(tool_call(arguments))).decode(), parse_constant=pytest.fail)
+    told = json.loads(encode_payload(execution(tool_call(arguments))).decode(), parse_constant=pytest.fail)
     assert len(told["payload"]["call"]["arguments"]) == len(arguments)
 
 
@@ -253,7 +253,7 @@ def test_each_value_has_a_form_that_every_reader_takes(value: object, says: obje
 @pytest.mark.fault(15)
 def test_text_that_a_shell_would_act_on_stays_inside_one_string() -> None:
     hostile = "$(rm -rf ~) `id` '\"\n-rf \u2028 \u202e"
-    data = payload(execution(tool_call({"command": hostile})))
+    data = encode_payload(execution(tool_call({"command": hostile})))
     assert b"\n" not in data
     assert json.loads(data)["payload"]["call"]["arguments"]["command"] == hostile
 
@@ -262,7 +262,7 @@ def test_text_that_a_shell_would_act_on_stays_inside_one_string() -> None:
 def test_an_event_that_json_has_no_form_for_fails_naming_point_and_hook(value: object) -> None:
     event = InputEvent(envelope=ENVELOPE, op=Op(id="op-1"), input="x").replace(input=freeze(value))
     with pytest.raises(HookFailure, match=r"'input\.before' cannot be written as JSON for 'guard'") as caught:
-        payload(execution(event, "input.before"))
+        encode_payload(execution(event, "input.before"))
     assert caught.value.result == "crashed"
 
 

@@ -44,7 +44,7 @@ from tenter.catalogue import (
     ToolSpec,
 )
 from tenter.kernel import Block, Event, FrozenDict, HookFailure
-from tenter.wire.payload import Ended, Execution, payload
+from tenter.wire.payload import Ended, Execution, encode_payload
 from tenter.wire.schema import Schema, event_schema, payload_schema, schema_text, verdict_schema
 from tenter.wire.verdict import decode_verdict
 
@@ -102,7 +102,7 @@ def errors_of(schema: Schema, document: Any) -> list[str]:
 def test_the_payload_of_each_point_fits_its_schema_and_the_general_one(point: Any) -> None:
     event = next(event for event in events() if type(event) is point.event)
     ended = Ended.by(Block("no"), "guard")
-    data = payload(Execution(id="x", point=point, event=event, hook="h", at=0, ended=ended))
+    data = encode_payload(Execution(id="x", point=point, event=event, hook="h", at=0, ended=ended))
     schema = event_schema(point)
     Draft202012Validator.check_schema(schema)
     assert errors_of(schema, json.loads(data)) == []
@@ -110,7 +110,9 @@ def test_the_payload_of_each_point_fits_its_schema_and_the_general_one(point: An
 
 
 def test_the_schema_of_a_point_refuses_another_points_payload_and_a_field_of_another_type() -> None:
-    told = json.loads(payload(Execution(id="x", point=CATALOGUE["tool.before"], event=TOOL_CALL, hook="h", at=0)))
+    told = json.loads(
+        encode_payload(Execution(id="x", point=CATALOGUE["tool.before"], event=TOOL_CALL, hook="h", at=0))
+    )
     assert errors_of(event_schema(CATALOGUE["tool.after"]), told) != []
     assert errors_of(event_schema(CATALOGUE["tool.before"]), told) == []
     told["payload"]["call"]["name"] = 1
@@ -119,14 +121,16 @@ def test_the_schema_of_a_point_refuses_another_points_payload_and_a_field_of_ano
 
 def test_the_schema_of_a_point_refuses_the_same_payload_of_another_phase() -> None:
     event = ShutdownEvent(reason="closed")
-    told = json.loads(payload(Execution(id="x", point=CATALOGUE["shutdown.pre"], event=event, hook="h", at=0)))
+    told = json.loads(encode_payload(Execution(id="x", point=CATALOGUE["shutdown.pre"], event=event, hook="h", at=0)))
     assert errors_of(event_schema(CATALOGUE["shutdown.pre"]), told) == []
     assert len(errors_of(event_schema(CATALOGUE["shutdown.post"]), told)) == 3
 
 
 @pytest.mark.parametrize("key", ["schema_version", "key", "run", "context", "payload", "metadata"])
 def test_a_payload_without_one_of_its_keys_does_not_fit(key: str) -> None:
-    told = json.loads(payload(Execution(id="x", point=CATALOGUE["tool.before"], event=TOOL_CALL, hook="h", at=0)))
+    told = json.loads(
+        encode_payload(Execution(id="x", point=CATALOGUE["tool.before"], event=TOOL_CALL, hook="h", at=0))
+    )
     del told[key]
     assert errors_of(payload_schema(), told) != []
 

@@ -5,7 +5,7 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -14,17 +14,15 @@ import msgspec
 
 from tenter.catalogue import CATALOGUE
 from tenter.cli.hook_table import POINTS, point_row, table
-from tenter.cli.masking import mask
+from tenter.cli.masking import Masking, mask, masked
+from tenter.cli.options import config_option, json_option
 from tenter.cli.texts import json_text, one_line
 from tenter.config import Listing, Problem, Spec, list_hooks, load, load_user, user_file, validate
 from tenter.harness import BUILTIN_TOOLS
 from tenter.kernel import TextMask
 
-config_option = click.option("--config", "-c", default="tenter.yaml", show_default=True, help="The configuration file.")
 LONGEST = 1000
 """Characters of a problem's line."""
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.group()
@@ -48,9 +46,9 @@ def list_(point: str, *, every: bool, config: str, as_json: bool) -> None:
     if as_json:
         _print_json({"points": list(map(point_row, shown)), **_builtins(listing)}, _mask(spec, user))
         return
-    masked = _mask(spec, user)
+    masking = _mask(spec, user)
     for line in table(listing, shown, every=every):
-        click.echo(masked(line))
+        click.echo(masking(line))
 
 
 @hooks.command(name="validate")
@@ -62,9 +60,9 @@ def validate_(*, config: str, as_json: bool) -> int:
     if as_json:
         _print_json({"ok": not problems, "problems": list(map(_problem, problems))}, _mask())
     else:
-        masked = _mask() if problems else str
+        masking = _mask() if problems else str
         for problem in problems:
-            click.echo(one_line(masked(str(problem)), LONGEST))
+            click.echo(one_line(masking(str(problem)), LONGEST))
         click.echo(_verdict(len(problems), config), err=bool(problems))
     return 2 if problems else 0
 
@@ -131,23 +129,12 @@ def _builtins(listing: Listing) -> Mapping[str, object]:
     return cast("Mapping[str, object]", msgspec.to_builtins(listing))
 
 
-def _mask(*specs: Spec | None) -> Callable[[str], str]:
+def _mask(*specs: Spec | None) -> Masking:
     """Takes out of a text what is, or looks like, a secret; the files' own `secrets` are."""
     names = {name for spec in specs if spec is not None for name in spec.secrets}
     told, guessed = TextMask([os.environ[name] for name in sorted(names) if name in os.environ]), mask()
     return lambda text: guessed(told.mask(text))
 
 
-def _print_json(value: object, masked: Callable[[str], str]) -> None:
-    click.echo(json_text(_masked(value, masked)))
-
-
-def _masked(value: object, masked: Callable[[str], str]) -> object:
-    """`value` with every text in it masked."""
-    if isinstance(value, str):
-        return masked(value)
-    if isinstance(value, Mapping):
-        return {key: _masked(one, masked) for key, one in cast("Mapping[object, object]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_masked(one, masked) for one in cast("list[object]", value)]
-    return value
+def _print_json(value: object, masking: Masking) -> None:
+    click.echo(json_text(masked(value, masking)))

@@ -11,6 +11,7 @@ import msgspec
 
 from tenter.cli.journals import find_run, journal_of
 from tenter.cli.masking import Masking, mask, masked
+from tenter.cli.options import config_option, json_option
 from tenter.cli.report import told
 from tenter.cli.texts import json_text, one_line, seconds
 from tenter.journal import Recorded, StreamSummary
@@ -18,9 +19,6 @@ from tenter.journal import Recorded, StreamSummary
 NO_END: Final = "no end is on record: it is still running, or its process was ended"
 OPERATION_KINDS: Final = ("started", "acting", "acted", "finished")
 """How far a pass of an operation has come, in this order (D§11)."""
-
-config_option = click.option("--config", "-c", default="tenter.yaml", show_default=True, help="The configuration file.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,10 @@ from tenter.kernel import opener
 
 if TYPE_CHECKING:
     from tenter.executors.command import (
-        CommandHook as CommandHook,
         command_hook as command_hook,
+    )
+    from tenter.executors.command_settings import (
+        CommandHook as CommandHook,
     )
     from tenter.executors.function import (
         FunctionHook as FunctionHook,
@@ -54,10 +56,8 @@ __all__ = [
 __getattr__ = opener(
     __name__,
     {
-        "command": (
-            "CommandHook",
-            "command_hook",
-        ),
+        "command": ("command_hook",),
+        "command_settings": ("CommandHook",),
         "function": (
             "FunctionHook",
             "function_hook",

@@ -1,47 +1,26 @@
-"""Command hooks: a program or inline script that is told an event and answers by its exit and its output (D§7, D§9).
+"""Runs command hooks: a program or inline script that is told an event and answers by its exit and output (D§7, D§9).
 
-Exit 0 passes, whatever else is a failure; with `verdict: json` the answer stands on stdout. What an answer means is
-said by `interpret`, which awaits nothing; around it `CommandCall` runs the process and keeps the records. It knows no
-configuration file (paths are resolved when it gets them) and no journal (records go to the sink).
+`CommandCall` hands the records to the sink, tells the program the event, follows it to its end and reads the answer;
+what an answer means is said by `answer`. It knows no configuration file and no journal.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeVar, assert_never
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
-from tenter.executors.capture import Captured
+from tenter.executors.answer import disposition_of, holds, interpret, redacted, result_of
+from tenter.executors.command_settings import CommandHook
 from tenter.executors.kind import HookEnded, HookStarted, Surroundings
-from tenter.executors.pipes import TAIL_BYTES
 from tenter.executors.process import ProcessResult, ProcessSpec, run_process
-from tenter.kernel import (
-    Band,
-    Block,
-    Declaration,
-    Disposition,
-    Escalate,
-    Event,
-    ExecutionResult,
-    Frame,
-    FrozenDict,
-    HookFailure,
-    Mode,
-    Outcome,
-    Point,
-    Policy,
-    Redactor,
-    Retry,
-    Suspend,
-    current_frame,
-)
-from tenter.wire.payload import Ended, Execution, environment, execution_key, payload
-from tenter.wire.verdict import Verdict, decode_verdict, has_decision
+from tenter.kernel import Declaration, Event, Frame, HookFailure, Outcome, Redactor, current_frame
+from tenter.wire import Ended, Execution, Verdict, encode_payload, environment, execution_key
 
 T = TypeVar("T")
 
@@ -49,8 +28,6 @@ INHERITED: Final = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 """What a hook gets of the parent's environment, where set, besides `LC_*` and what its `pass_env` names."""
 COOKIE: Final = "TENTER_HOOK_ID"
 """The variable with the id of the execution: hooks may log it, and what they leave running is found by it."""
-OUTPUT_BYTES, ANSWER_BYTES = 8192, 1 << 20
-"""What is kept of each output unless the hook says otherwise: without, and with a verdict."""
 UNRECORDED: Final = "journal_failed"
 """The code of the failure of a hook whose start or end could not be recorded."""
 AT_ONCE: Final = 64 * 1024
@@ -58,62 +35,6 @@ AT_ONCE: Final = 64 * 1024
 
 NOT_RUN: Final = ProcessResult(result="crashed", duration_seconds=0.0)
 """Stands for the end of a process that never was."""
-
-_DISPOSITIONS: Final[Mapping[type[Outcome], Disposition]] = {
-    Block: "block",
-    Suspend: "suspend",
-    Escalate: "escalate",
-    Retry: "retry",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandHook:
-    """A command hook as configured: exactly one of `argv` and `script` is given. Seconds and bytes are as in D§12."""
-
-    name: str
-    point: Point
-    argv: tuple[str, ...] | None = None
-    """The program, resolved already, and its arguments."""
-    script: str | None = None
-    """Text for `/bin/sh -c`; its `$0` is the hook's name."""
-    cwd: str | None = None
-    """A relative one starts at the workspace, which is also the default."""
-    env: Mapping[str, str] = field(default_factory=FrozenDict[str, str])
-    pass_env: tuple[str, ...] = ()
-    timeout_seconds: float = 30.0
-    grace_seconds: float = 1.0
-    max_output_bytes: int | None = None
-    """None: 8192, or 1 MiB with a verdict."""
-    verdict: bool = False
-    """Whether stdout is the verdict document."""
-    mutate: bool = False
-    """Whether the metadata of the verdict count."""
-    on_error: Policy | None = None
-    observe: bool = False
-    match: Mapping[str, object] = field(default_factory=FrozenDict[str, object])
-    mode: Mode = "active"
-    priority: int = 500
-    band: Band = "app"
-    source: str = ""
-
-    def __post_init__(self) -> None:
-        if (self.script is None) == (not self.argv):
-            raise ValueError(f"the command hook {self.name!r} needs either argv or script")
-
-    @property
-    def output_limit(self) -> int:
-        """Bytes that are kept of each output."""
-        if self.max_output_bytes is not None:
-            return self.max_output_bytes
-        return ANSWER_BYTES if self.verdict else OUTPUT_BYTES
-
-    @property
-    def policy(self) -> Policy:
-        """The failure policy in force (D§7)."""
-        if self.mode == "shadow":
-            return "warn"
-        return self.on_error or ("warn" if self.observe else self.point.default_policy)
 
 
 def command_hook(settings: CommandHook, surroundings: Surroundings) -> Declaration:
@@ -133,80 +54,6 @@ def command_hook(settings: CommandHook, surroundings: Surroundings) -> Declarati
         self_timed=True,
         source=settings.source,
     )
-
-
-def interpret(result: ProcessResult, hook: CommandHook, *, event: Event) -> Verdict | HookFailure:
-    """What the end of the process says to `event`: an answer that the point takes, or why the execution failed.
-
-    Pure. The failure's reason is the end of stderr where the hook exited by itself, so hand over a `result` whose texts
-    are redacted; its raw bytes are the answer and are not.
-    """
-    who = f"the hook {hook.name!r}"
-    match result.result:
-        case "ok":
-            return _answer(result, hook, event)
-        case "crashed":
-            said = result.stderr.tail.strip()
-            reason = said or f"{who} exited with {result.exit_code} and wrote nothing to stderr"
-        case "signal":
-            reason = f"{who} was killed by {result.signal}{_last_words(result)}"
-        case "timeout":
-            reason = f"{who} was not done within {hook.timeout_seconds:g} s and was ended{_last_words(result)}"
-        case "output_capped":
-            reason = f"{who} answered more than {hook.output_limit} bytes (max_output_bytes) and was ended"
-        case "spawn_failed":
-            reason = f"{who} could not be started: {result.error}"
-        case "unknown":
-            reason = f"{who} ended, nobody knows how: {result.error}"
-        case "cancelled":
-            reason = f"{who} was cancelled"
-        case _:
-            assert_never(result.result)
-    return HookFailure(result.result, reason)
-
-
-def _last_words(result: ProcessResult) -> str:
-    said = result.stderr.tail.strip()
-    return f"; it said: {said}" if said else ""
-
-
-def _answer(result: ProcessResult, hook: CommandHook, event: Event) -> Verdict | HookFailure:
-    if not hook.verdict:
-        return _unasked(hook) if _decides(result.stdout) else Verdict()
-    try:
-        verdict = decode_verdict(result.stdout.raw, hook.point, event=event, mutate=hook.mutate)
-    except HookFailure as failure:
-        return HookFailure(failure.result, f"the hook {hook.name!r}: {failure.reason}", code=failure.code)
-    return _not_taken(verdict.answer, hook) or verdict
-
-
-def _decides(stdout: Captured) -> bool:
-    """Whether a decision stands in what is known of stdout: a deny must be impossible to lose (D§12)."""
-    if not stdout.raw:
-        return False
-    return has_decision(stdout.raw) or (stdout.truncated and has_decision(stdout.tail.encode()))
-
-
-def _unasked(hook: CommandHook) -> HookFailure:
-    remedy = (
-        "an observer decides nothing; print none, or drop 'observe' and set 'verdict: json'"
-        if hook.observe
-        else "set 'verdict: json', so that it counts, or print none"
-    )
-    return HookFailure("bad_output", f"the hook {hook.name!r} printed a decision, which nobody asked for: {remedy}")
-
-
-def _not_taken(answer: Outcome | Event | None, hook: CommandHook) -> HookFailure | None:
-    """Why the kernel will not take the answer; said here, too, so that the record of the process says it."""
-    point = hook.point
-    if answer is None:
-        return None
-    what = "a replacement" if isinstance(answer, Event) else type(answer).__name__
-    if hook.observe:
-        return HookFailure("bad_output", f"the observer {hook.name!r} answered {what}; an observer says nothing")
-    if point.rule.replaces if isinstance(answer, Event) else point.takes(type(answer)):
-        return None
-    return HookFailure("bad_output", f"the hook {hook.name!r} answered {what}, which {point.label!r} does not take")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +103,7 @@ class CommandCall:
         try:
             await self._record(self._surroundings.sink.ended(event, self._ended(started, finished)))
         except HookFailure:
-            if isinstance(said, Verdict) and not _holds(said.answer):
+            if isinstance(said, Verdict) and not holds(said.answer):
                 raise
         if isinstance(said, HookFailure):
             raise said
@@ -293,7 +140,7 @@ class CommandCall:
         redactor, accumulated = self._surroundings.redactor, self._surroundings.sink.accumulated(execution.event)
         shown = await redactor.apply(execution.event, fuzzy=True)
         facts = await redactor.apply(accumulated, fuzzy=True) if accumulated else None
-        return payload(msgspec.structs.replace(execution, event=shown, accumulated=facts))
+        return encode_payload(msgspec.structs.replace(execution, event=shown, accumulated=facts))
 
     def _spec(self, execution: Execution) -> ProcessSpec:
         hook = self._hook
@@ -316,7 +163,7 @@ class CommandCall:
 
     def _read_here(self, result: ProcessResult, event: Event) -> _Finished:
         redactor = self._surroundings.redactor
-        shown = _redacted(result, redactor)
+        shown = redacted(result, redactor)
         said = interpret(shown, self._hook, event=event)
         metadata = said.metadata if isinstance(said, Verdict) else None
         return _Finished(said, shown, metadata and redactor.redact(metadata, fuzzy=True))
@@ -357,8 +204,8 @@ class CommandCall:
             started_at=started.at,
             ended_at=self._surroundings.clock.now(),
             duration_ms=result.duration_seconds * 1000,
-            result=_result(said),
-            disposition=_disposition(said, self._hook),
+            result=result_of(said),
+            disposition=disposition_of(said, self._hook),
             exit_code=result.exit_code,
             signal=result.signal,
             timed_out=result.timed_out,
@@ -375,28 +222,6 @@ class CommandCall:
         )
 
 
-def _result(said: Verdict | HookFailure) -> ExecutionResult:
-    if isinstance(said, HookFailure):
-        return said.result
-    return "denied" if isinstance(said.answer, Block) else "ok"
-
-
-def _disposition(said: Verdict | HookFailure, hook: CommandHook) -> Disposition:
-    """What the kernel makes of it, in the words of telemetry (seed 001)."""
-    match said:
-        case HookFailure(result="cancelled"):
-            return "pass"
-        case HookFailure():
-            return hook.policy
-        case Verdict():
-            return _holds(said.answer) or "pass"
-
-
-def _holds(answer: Outcome | Event | None) -> Disposition | None:
-    """How the answer holds the operation up, if it does."""
-    return _DISPOSITIONS.get(type(answer)) if isinstance(answer, Outcome) else None
-
-
 def _ended(frame: Frame | None, redactor: Redactor) -> Ended | None:
     """How the chain ended that is observed; None where nobody answered."""
     if frame is None or (outcome := frame.ended) is None:
@@ -405,22 +230,6 @@ def _ended(frame: Frame | None, redactor: Redactor) -> Ended | None:
     by = next((answer.hook for answer in answers if answer.outcome is outcome), "")
     ended = Ended.by(outcome, by)
     return msgspec.structs.replace(ended, reason=redactor.mask_fuzzy(ended.reason))
-
-
-def _redacted(result: ProcessResult, redactor: Redactor) -> ProcessResult:
-    """`result` with its outputs as people may see them. Half a secret at a cut is masked as well."""
-    stdout, stderr = result.stdout, result.stderr
-    if not stdout.total_bytes and not stderr.total_bytes:
-        return result
-    if stdout.total_bytes:
-        stdout = replace(stdout, text=redactor.mask_cut(stdout.text, end=stdout.truncated))
-    if stderr.total_bytes:
-        stderr = replace(
-            stderr,
-            text=redactor.mask_cut(stderr.text, end=stderr.truncated),
-            tail=redactor.mask_cut(stderr.tail, start=stderr.total_bytes > TAIL_BYTES, end=False),
-        )
-    return replace(result, stdout=stdout, stderr=stderr)
 
 
 def _inherited(environment: Mapping[str, str], named: tuple[str, ...]) -> dict[str, str]:

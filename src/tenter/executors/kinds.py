@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from tenter.executors.command import CommandHook, command_hook
+from tenter.executors.command import command_hook
+from tenter.executors.command_settings import CommandHook
 from tenter.executors.function import FunctionHook, function_hook
 from tenter.executors.kind import Surroundings
 from tenter.kernel import Declaration

@@ -85,9 +85,10 @@ class Pipes:
             chunk = os.read(descriptor, CHUNK)
         except BlockingIOError:
             return False
-        capture.feed(chunk)
-        if chunk and not (self.overflowed and capture is self.stdout):
-            return True
+        if chunk:
+            capture.feed(chunk)
+            if not (self.overflowed and capture is self.stdout):
+                return True
         self._close_output(descriptor)
         if self.overflowed or self.drained:
             self._changed()

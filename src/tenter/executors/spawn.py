@@ -67,8 +67,7 @@ def _start(argv: tuple[str, ...], stdin: bytes | None, *, cwd: str, env: Mapping
         for _ in range(3):
             pipes += os.pipe()
         child_in, parent_in, parent_out, child_out, parent_err, child_err = pipes
-        for ours in (parent_in, parent_out, parent_err):
-            os.set_blocking(ours, False)
+        os.set_blocking(parent_in, False)
         # Before the child exists nobody can have closed the other end: a hook that ignores stdin breaks no pipe.
         unwritten = memoryview(stdin)[os.write(parent_in, stdin) :] if stdin else NOTHING
         process = subprocess.Popen(
@@ -80,6 +79,8 @@ def _start(argv: tuple[str, ...], stdin: bytes | None, *, cwd: str, env: Mapping
         raise
     for theirs in (child_in, child_out, child_err):
         os.close(theirs)
+    for ours in (parent_out, parent_err):
+        os.set_blocking(ours, False)
     done = stdin is not None and not unwritten
     if done:
         os.close(parent_in)

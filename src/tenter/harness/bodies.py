@@ -62,7 +62,7 @@ class Bodies:
         return event.task
 
     async def ask(self, event: ModelRequestEvent) -> object:
-        return await self.model.generate(event.request)
+        return await apart(self.model.generate(event.request))
 
     async def extract(self, event: ToolCallsEvent) -> object:
         return event.response.tool_calls

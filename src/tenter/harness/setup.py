@@ -50,7 +50,7 @@ class TaskSetup:
     model: Model
     tools: Mapping[str, Tool]
     infos: Mapping[str, ToolInfo]
-    """The same tools as hooks see them, redacted."""
+    """The same tools as hooks see them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,14 +146,13 @@ def redactor_for(spec: Spec, user: Spec | None, environment: Mapping[str, str]) 
 def _tasks(spec: Spec, folder: Path, redactor: Redactor) -> Mapping[str, TaskSetup]:
     models = {name: make_model(model, folder) for name, model in spec.models.items()}
     tools = _tools(spec, folder, redactor)
-    infos = {name: redactor.redact(one.info) for name, one in tools.items()}
     return FrozenDict(
         {
             name: TaskSetup(
                 spec=task,
                 model=models[task.model],
                 tools=FrozenDict({tool: tools[tool] for tool in task.tools}),
-                infos=FrozenDict({tool: infos[tool] for tool in task.tools}),
+                infos=FrozenDict({tool: tools[tool].info for tool in task.tools}),
             )
             for name, task in spec.tasks.items()
         }

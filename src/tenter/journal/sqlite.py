@@ -184,5 +184,6 @@ def _prepare_small(entries: Sequence[Entry]) -> Sequence[Prepared] | None:
         prepared = prepare(entries, at_most=SMALL_CONTENT)
     except OversizeError:
         return None
-    size = sum(len(part) for parts in kept(prepared).values() for part in parts)
-    return prepared if size <= SMALL_CONTENT else None
+    apart = kept(prepared)
+    is_small = not apart or sum(len(part) for parts in apart.values() for part in parts) <= SMALL_CONTENT
+    return prepared if is_small else None

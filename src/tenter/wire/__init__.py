@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         SCHEMA_VERSION as SCHEMA_VERSION,
         Ended as Ended,
         Execution as Execution,
+        encode_payload as encode_payload,
         environment as environment,
         execution_key as execution_key,
     )
@@ -54,6 +55,7 @@ __all__ = [
     "decode_verdict",
     "digest",
     "digest_of_bytes",
+    "encode_payload",
     "environment",
     "event_schema",
     "execution_key",
@@ -84,6 +86,7 @@ __getattr__ = opener(
             "Ended",
             "Execution",
             "SCHEMA_VERSION",
+            "encode_payload",
             "environment",
             "execution_key",
         ),

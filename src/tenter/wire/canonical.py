@@ -21,7 +21,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast, final
+from typing import Final, TypeAlias, cast, final
 
 import msgspec
 import rfc8785
@@ -181,25 +181,24 @@ def _flat_form(value: object, at_most: int | None) -> bytes | None:
             return None
         room = _FLAT_CHARACTERS if at_most is None else min(_FLAT_CHARACTERS, at_most)
         left = room - len(keys) - len(cast(Sequence[object], items))
-        is_flat = keys.isascii() and "$" not in keys and _are_plain(cast(Iterable[Any], items), left)
+        is_flat = keys.isascii() and "$" not in keys and _are_plain(cast(Iterable[object], items), left)
         return _encode_sorted(value) if is_flat else None
     except (TypeError, UnicodeEncodeError):  # a key that is no text; lone surrogates
         return None
 
 
-def _are_plain(items: Iterable[Any], characters: int) -> bool:
+def _are_plain(items: Iterable[object], characters: int) -> bool:
     """Whether all are atoms that msgspec writes as RFC 8785 does, with so many characters at most."""
     for item in items:
-        kind = type(item)
-        if kind is str:
+        if type(item) is str:
             characters -= len(item)
-        elif kind is int:
+        elif type(item) is int:
             if not -_MAX_INTEGER <= item <= _MAX_INTEGER:
                 return False
-        elif kind is float:
+        elif type(item) is float:
             if not _has_common_form(item):
                 return False
-        elif item is not None and kind is not bool:
+        elif item is not None and type(item) is not bool:
             return False
     return characters >= 0
 

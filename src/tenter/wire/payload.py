@@ -162,7 +162,7 @@ def execution_key(event: Event, point: Point, *, hook: str, recheck: bool = Fals
     return f"{whose}/{call}/{point.phase}/{hook}" + ("/recheck" if recheck else "")
 
 
-def payload(execution: Execution) -> bytes:
+def encode_payload(execution: Execution) -> bytes:
     """The document of `execution`, in UTF-8, without a line end.
 
     Bytes are base64; half a surrogate pair, which UTF-8 cannot say, becomes the text `\\udXXX`; NaN and infinities
