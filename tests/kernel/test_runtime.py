@@ -63,7 +63,7 @@ async def test_a_plugin_that_changes_itself_changes_no_chain() -> None:
 
 async def test_a_span_is_not_run_but_its_ends_are_dispatched() -> None:
     kernel = runtime(at("span.run.pre", lambda e: e.replace(text="b"), name="h"))
-    with pytest.raises(ValueError, match=r"span.run is a span: dispatch its pre and its post"):
+    with pytest.raises(ValueError, match=r"span.run is a span: open and close it"):
         await kernel.run(SPAN, before(), shout)
     decision = await kernel.dispatch("span.run.pre", before("a"))
     assert cast(Before, decision.event).text == "b"

@@ -108,6 +108,7 @@ class LocalEngine:
         self._run = run
         self._deadline = deadline
         self._recorder = Recorder()
+        self._ends = run.runtime.span(RUN, trace=run.trace)
         self._passes: dict[str, int] = {}
         self._executions: dict[str, int] = {}
         self._span: Op | None = None
@@ -149,9 +150,8 @@ class LocalEngine:
         await self._ledger.append(lambda: self._recorder.started(turn, event, self._ledger.time()))
         before = len(run.trace)
         self._show(turn, event, None, before)
-        decision = await run.runtime.dispatch("run.pre", event, trace=run.trace)
-        start = cast(RunStartEvent, decision.event)
-        ending = cast("Done[RunStartEvent] | Blocked | Failed", run.runtime.stopped(decision) or Done(start))
+        ending = cast("Done[RunStartEvent] | Blocked | Failed", await self._ends.open(event))
+        start = ending.event if isinstance(ending, Done) else event
         await self._finish(turn, cast("Ending", ending), known=event)
         self._show(turn, event, cast("Ending", ending), before)
         deadlines = [limit for limit in (self._deadline, start.limits.deadline) if limit is not None]
@@ -230,9 +230,9 @@ class LocalEngine:
         await self._store("result", run.envelope.run_id, _result(event))
         await self._ledger.append(lambda: self._recorder.started(turn, event, self._ledger.time()))
         before = len(run.trace)
-        decision = await run.runtime.dispatch("run.post", event, trace=run.trace)
-        await self._finish(turn, Done(decision.event), known=event)
-        self._show(turn, event, Done(decision.event), before)
+        ended = Done(await self._ends.close(event))
+        await self._finish(turn, cast("Ending", ended), known=event)
+        self._show(turn, event, cast("Ending", ended), before)
 
     async def _store(self, kind: str, key: str, record: Mapping[str, object]) -> None:
         """Stores a record through `persistence.write`: a hook may change or refuse it, but not what it is."""

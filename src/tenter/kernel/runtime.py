@@ -20,7 +20,8 @@ from tenter.kernel.frozen import FrozenDict
 from tenter.kernel.point import Catalogue, Operation, Phase, Point, Rule
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.registration import compile_chains
-from tenter.kernel.runner import Body, Plan, Runner, Steps, stopped
+from tenter.kernel.runner import Body, Plan, Runner, Steps
+from tenter.kernel.span import Span
 from tenter.kernel.trace import Trace
 
 B = TypeVar("B", bound=Event)
@@ -71,14 +72,21 @@ class Runtime:
         trace: Trace | None = None,
         steps: Steps | None = None,
     ) -> Done[A] | Stopped:
-        """A whole operation. Returns how it ended; raises only cancellation. A span's two ends are dispatched apart."""
+        """A whole operation. Returns how it ended; raises only cancellation. A span is opened and closed (`span`)."""
         if operation.shape == "span":
-            raise ValueError(f"{operation.name} is a span: dispatch its pre and its post, each on its own")
+            raise ValueError(f"{operation.name} is a span: open and close it with `span`")
         return await self._runner(operation, trace, steps).run(event, body)
 
     async def finish(self, operation: Operation[B, A], after: A, *, trace: Trace | None = None) -> Done[A] | Stopped:
         """The post chain of an operation whose result is there already."""
         return await self._runner(operation, trace).finish(after)
+
+    def span(self, operation: Operation[B, A], *, trace: Trace | None = None) -> Span[B, A]:
+        """The two ends of an operation whose body is a loop. Raises ValueError for one that is no span."""
+        if operation.shape != "span":
+            raise ValueError(f"{operation.name} is no span: `run` does it whole")
+        plan = cast("Plan[B, A]", self._plans[operation.name])
+        return Span(self._dispatcher, plan, self.trace if trace is None else trace)
 
     def dispatch(self, point: str, event: Event, *, trace: Trace | None = None) -> Coroutine[object, object, Decision]:
         """One point, awaited: its chain and its observers.
@@ -87,10 +95,6 @@ class Runtime:
         """
         chain = self._named.get(point) or self.chain(point)
         return self._dispatcher.fire(chain, event, self.trace if trace is None else trace)
-
-    def stopped(self, decision: Decision) -> Stopped | None:
-        """What a decision at one point means for its operation: None where it goes on."""
-        return stopped(decision)
 
     def chain(self, point: str) -> Chain:
         """What runs at `point`, in order."""

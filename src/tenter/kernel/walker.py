@@ -22,6 +22,7 @@ REMEMBERED: Final = 16 << 20
 
 _EMPTY: Final = NUMBERS | DATES
 _CONTAINER_BYTES: Final = 100
+_ITEM_BYTES: Final = 8
 _SLUG: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # a name; a note is no place for anything else
 _GROUP: Final = 64  # texts that are searched together, to find the few that matter among many
 _LONG: Final = 1024  # a text of so many characters is remembered by itself
@@ -90,9 +91,12 @@ class Memory:
     def add(self, values: Collection[object], characters: int) -> None:
         """Remember `values`, which hold so many characters that were not remembered."""
         young = self.young
+        items = 0
         for value in values:
             young[id(value)] = value
-        self._weight += characters + _CONTAINER_BYTES * len(values)
+            if type(value) is tuple:
+                items += len(cast("tuple[object, ...]", value))
+        self._weight += characters + _CONTAINER_BYTES * len(values) + _ITEM_BYTES * items
         if self._weight > REMEMBERED:
             self._old, self.young, self._weight = young, {}, 0
 
