@@ -1,8 +1,9 @@
 """A whole command hook against `subprocess.run` of the same program with the same stdin, in turn in one process.
 
-`python -m benchmarks.command`. Everything is on: the payload of an event that is new each time, redacted with all
-patterns and a secret, the deadline, the dispatch of the point, two journal entries in a SQLite file. Figures are ratios
-of medians; the bare process (`run_process`) stands beside the hook.
+`python -m benchmarks.command`. Everything is on: the dispatch of the point with an event that is new each time, its
+redaction with all patterns and a secret, the payload, the deadline, two journal entries in a SQLite file. Each figure
+is the median of ratios, each of a call and the `subprocess.run` right after it. Beside the whole hook stand one that
+keeps no journal, and the bare process (`run_process`).
 """
 
 import asyncio
@@ -10,22 +11,21 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
 
 from tenter.catalogue import CATALOGUE, Envelope, Op, TaskRef, ToolCall, ToolCallEvent
-from tenter.controls.secrets import FUZZY_PAIRS, PUBLISHED_KEYS
-from tenter.executors.command import CommandHook, command_hook
-from tenter.executors.kind import Surroundings
-from tenter.executors.process import ProcessSpec, run_process
+from tenter.controls import FUZZY_PAIRS, PUBLISHED_KEYS
+from tenter.executors import CommandHook, NoSink, ProcessSpec, Surroundings, command_hook, run_process
 from tenter.harness.sink import JournalSink
-from tenter.journal.entry import Stream
-from tenter.journal.sqlite import SqliteStore
+from tenter.journal import SqliteStore, Stream
 from tenter.kernel import SYSTEM_CLOCK, SYSTEM_RANDOM, FrozenDict, Redactor, Runtime, Trace
 
-ROUNDS = 400
+Call = Callable[[int], Awaitable[None]]
+
+ROUNDS = 300
 PROGRAM = ("/bin/true",)
 ENV = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
 TEXT_BYTES = 1250
@@ -39,50 +39,51 @@ PAGE = 4096
 
 def measure(rounds: int = ROUNDS) -> dict[str, float]:
     """Ratios to `subprocess.run`, from a small parent and from one with 1 GB resident memory; seconds of the former."""
-    hook, process, stock = asyncio.run(_interleaved(rounds))
+    small = asyncio.run(_ratios(rounds))
     ballast = bytearray(RESIDENT_BYTES)
     ballast[::PAGE] = b"\1" * (RESIDENT_BYTES // PAGE)
-    hook_large, process_large, stock_large = asyncio.run(_interleaved(rounds))
+    large = asyncio.run(_ratios(rounds))
     del ballast
-    return {
-        "hook_to_subprocess_run": hook / stock,
-        "hook_to_subprocess_run_1gb": hook_large / stock_large,
-        "process_to_subprocess_run": process / stock,
-        "process_to_subprocess_run_1gb": process_large / stock_large,
-        "subprocess_run_seconds": stock,
-        "subprocess_run_seconds_1gb": stock_large,
-    }
+    return small | {f"{name}_1gb": figure for name, figure in large.items()}
 
 
-async def _interleaved(rounds: int) -> tuple[float, float, float]:
-    hook, process, stock = list[float](), list[float](), list[float]()
+async def _ratios(rounds: int) -> dict[str, float]:
     redactor = Redactor(secrets=["a secret value"], patterns=PUBLISHED_KEYS, fuzzy=FUZZY_PAIRS)
-    async with _runtime(redactor) as runtime:
+    pairs: dict[str, list[float]] = {}
+    stock: list[float] = []
+    async with _runtime(redactor, journaled=True) as whole, _runtime(redactor, journaled=False) as unjournaled:
+        calls: dict[str, Call] = {
+            "hook": lambda number: _dispatch(whole, _event(number)),
+            "hook_without_journal": lambda number: _dispatch(unjournaled, _event(number)),
+            "process": _process,
+        }
         for number in range(rounds):
-            event = await redactor.apply(_event(number))  # an operation redacts its event once, with or without hooks
-            start = time.perf_counter()
-            decision = await runtime.dispatch("tool.before", event, trace=Trace())
-            hook.append(time.perf_counter() - start)
-            if decision.outcome is not None or decision.records:
-                raise RuntimeError(f"the hook failed: {decision.records}")
-            start = time.perf_counter()
-            await _process(number)
-            process.append(time.perf_counter() - start)
-            start = time.perf_counter()
-            _stock()
-            stock.append(time.perf_counter() - start)
-    return median(hook), median(process), median(stock)
+            for place, (name, call) in enumerate(calls.items()):
+                start = time.perf_counter()
+                await call(number * len(calls) + place)
+                between = time.perf_counter()
+                _stock()
+                stock.append(time.perf_counter() - between)
+                pairs.setdefault(name, []).append((between - start) / stock[-1])
+    ratios = {f"{name}_to_subprocess_run": median(found) for name, found in pairs.items()}
+    return ratios | {"subprocess_run_seconds": median(stock)}
+
+
+async def _dispatch(runtime: Runtime, event: ToolCallEvent) -> None:
+    decision = await runtime.dispatch("tool.before", event, trace=Trace())
+    if decision.outcome is not None or decision.records:
+        raise RuntimeError(f"the hook failed: {decision.records}")
 
 
 @asynccontextmanager
-async def _runtime(redactor: Redactor) -> AsyncGenerator[Runtime]:
+async def _runtime(redactor: Redactor, *, journaled: bool) -> AsyncGenerator[Runtime]:
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder, "journal.db"))
         surroundings = Surroundings(
             workspace="/",
             project_dir="/",
             environment=os.environ,
-            sink=JournalSink(store, Stream("process", "benchmark")),
+            sink=JournalSink(store, Stream("process", "benchmark")) if journaled else NoSink(),
             redactor=redactor,
             clock=SYSTEM_CLOCK,
             random=SYSTEM_RANDOM,

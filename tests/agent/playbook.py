@@ -18,7 +18,10 @@ from tenter.catalogue import (
     ErrorInfo,
     InputEvent,
     Limits,
+    ModelRequest,
     ModelResponse,
+    ModelResponseEvent,
+    Op,
     RunEndEvent,
     RunStartEvent,
     Status,
@@ -72,6 +75,7 @@ class Playbook:
         self.lasts: dict[int, float] = {}
         self.time = START
         self.passes: dict[str, int] = {}
+        self.results: dict[str, Event] = {}
 
     def __rshift__(self, request: str) -> Self:
         self.script.extend((line, NOTHING) for line in request.split(", "))
@@ -93,6 +97,14 @@ class Playbook:
     def suspending(self, path: str) -> Self:
         """Then the running run waits for a person."""
         return self >> f"suspend {path}, {path[0]}.task.state_changed.1 running->awaiting_approval"
+
+    def having_used(self, path: str, cost: float) -> Self:
+        """The model answered at `path` for that much, and the post chain withheld the response."""
+        request = ModelRequest(alias="default", model="m", messages=())
+        response = ModelResponse(model="m", usage=Usage(output_tokens=7), cost_usd=cost)
+        event = ModelResponseEvent(envelope=PLAN.envelope, op=Op(id=path), request=request, response=response)
+        self.results[path] = event
+        return self
 
     def play(self, plan: Plan = PLAN) -> Standing:
         """Where the loop comes to, having asked for every line and nothing else."""
@@ -126,6 +138,9 @@ class Playbook:
             return Done(event.replace(**ending))
         assert isinstance(ending, Blocked | Failed)
         return ending
+
+    def worked(self, path: str) -> Event | None:
+        return self.results.get(path)
 
     async def suspend(self, waiting: Waiting) -> None:
         self._next(f"suspend {waiting.path}", waiting)

@@ -58,6 +58,9 @@ class Recording:
     async def suspend(self, waiting: Waiting) -> None:
         self.asked.append(("suspend", "", waiting))
 
+    def worked(self, path: str) -> Event | None:
+        return None
+
     async def close(self, event: RunEndEvent) -> None:
         self.asked.append(("close", "", event))
 

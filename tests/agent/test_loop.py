@@ -283,15 +283,14 @@ def test_a_call_that_may_have_acted_is_a_persons_to_judge() -> None:
     assert standing.suspended.digest == ""
 
 
-# Retries
-
-
 def test_a_retried_response_is_asked_for_again_with_the_feedback() -> None:
     playbook = begun() >> "1.llm.invoked.0" << Retry("not so", feedback="in French, please") >> "1.llm.invoked.0#2"
+    playbook = (playbook << said("oui", tokens=(0, 7), cost=0.25)).having_used("1.llm.invoked.0", 0.25)
     (playbook >> "1.tool_calls.extracted.0, 1.task.complete.0").ending(1, "completed").play()
     assert playbook.event("1.llm.invoked.0#2").request.messages[-1] == Message(role="user", content="in French, please")
     assert playbook.event("1.task.complete.0").attempt == 0
-    assert playbook.event("close completed").cost_usd is None  # what the first response cost is not told
+    end = playbook.event("close completed")
+    assert (end.usage, end.cost_usd) == (Usage(output_tokens=14), 0.5)
 
 
 def test_a_retried_output_goes_back_to_the_model_and_is_the_next_attempt() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,12 @@ FRAME = 4096 + 24
 def _append(database: Database, *texts: object, stream: Stream = RUN, durable: bool = False) -> int:
     entries = [Entry(kind="note", time=1, content={"text": text}) for text in texts]
     return database.append(stream, prepare(entries), durable=durable).sequence
+
+
+def _append_next(database: Database, text: object, **changes: Any) -> int | None:
+    fields: dict[str, Any] = {"kind": "note", "time": 1, "content": {"text": text}} | changes
+    head = database.append_next(RUN, Entry(**fields))
+    return None if head is None else head.sequence
 
 
 def _read(database: Database, stream: Stream = RUN) -> list[Recorded]:
@@ -237,6 +244,7 @@ def test_an_append_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
             for stream in (RUN, Stream("run", "new")):
                 with pytest.raises(JournalError):
                     _append(database, "lost", Document("kept last"), stream=stream)
+                assert _append_next(database, "unknown") is None
             other.execute("DROP TRIGGER no")
         assert [summary.stream for summary in database.streams(None, None)] == [RUN]
         assert _append(database, "second") == 2
@@ -275,27 +283,99 @@ def test_a_message_named_by_many_entries_is_stored_once(tmp_path: Path) -> None:
     assert path.stat().st_size < LARGE_TEXT * 8
 
 
-def test_two_processes_that_append_one_by_one_to_a_stream_make_one_chain(tmp_path: Path) -> None:
+def test_a_small_entry_follows_the_head_as_last_seen_by_a_single_statement(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "journal.db")) as database:
+        assert _append_next(database, "nobody knows the head") is None
+        _append(database, 1)
+        assert [_append_next(database, number) for number in (2, 3)] == [2, 3]
+        assert _append(database, 4, 5) == 5
+        assert _append_next(database, 6) == 6
+        assert _texts(database) == [1, 2, 3, 4, 5, 6]
+        assert verify(_read(database)) is None
+        assert database.uncopied == sum(len('{"text":1}') for _ in range(6))
+
+
+@pytest.mark.fault(39)
+def test_where_another_process_has_appended_meanwhile_nothing_is_written_by_itself(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with closing(Database(path)) as one, closing(Database(path)) as two:
-        for number, database in enumerate([one, one, two, one, two, two, two, one, one], start=1):
-            assert _append(database, number) == number
-        assert _texts(one) == list(range(1, 10))
+        _append(one, 1)
+        _append(two, 2)
+        assert _append_next(one, "lost") is None
+        assert _append(one, 3) == 3
+        assert _append_next(two, "lost") is None
+        assert _append_next(one, 4) == 4
+        assert _texts(two) == [1, 2, 3, 4]
         assert verify(_read(two)) is None
 
 
-def test_a_head_that_another_process_has_moved_is_not_what_a_process_saw_last(tmp_path: Path) -> None:
+def test_an_expected_head_is_compared_with_the_head_that_there_is(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    entry = prepare([Entry(kind="note", time=1, content={})])
+    entry = Entry(kind="note", time=1, content={})
     with closing(Database(path)) as one, closing(Database(path)) as two:
-        seen = one.append(RUN, entry)
-        moved = two.append(RUN, entry)
-        with pytest.raises(HeadMoved):
-            one.append(RUN, entry, expected_head=seen.hash)
-        with pytest.raises(HeadMoved):
-            two.append(RUN, entry, expected_head=seen.hash)
-        assert one.append(RUN, entry, expected_head=moved.hash).sequence == 3
-        assert one.append(RUN, entry, expected_head=one.head(RUN).hash).sequence == 4
+        seen = one.append(RUN, prepare([entry]))
+        moved = two.append(RUN, prepare([entry]))
+        assert one.append_next(RUN, entry, expected_head=seen.hash) is None
+        assert two.append_next(RUN, entry, expected_head=seen.hash) is None
+        assert two.append_next(RUN, entry, expected_head=moved.hash) == one.head(RUN)
+        for database in (one, two):
+            with pytest.raises(HeadMoved):
+                database.append(RUN, prepare([entry]), expected_head=moved.hash)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "status"},
+        {"kind": "ü"},
+        {"time": 2**53},
+        {"content": {"text": ["nested"]}},
+        {"content": {"text": Document("apart")}},
+    ],
+)
+def test_an_entry_that_is_more_than_a_row_or_cannot_be_chained_is_left_to_a_transaction(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    with closing(Database(tmp_path / "journal.db")) as database:
+        _append(database, 1)
+        assert _append_next(database, 2, **changes) is None
+        assert _texts(database) == [1]
+
+
+def test_after_an_entry_that_is_on_disk_the_next_is_left_to_a_transaction_which_waits_for_no_disk(
+    tmp_path: Path,
+) -> None:
+    with closing(Database(tmp_path / "journal.db")) as database:
+        _append(database, 1, durable=True)
+        assert _append_next(database, 2) is None
+        _append(database, 2)
+        assert _append_next(database, 3) == 3
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_nothing_is_written_by_itself_into_a_file_that_was_removed(tmp_path: Path, replaced: bool) -> None:
+    path = tmp_path / ".tenter" / "journal.db"
+    with closing(Database(path)) as database:
+        _append(database, 1)
+        shutil.rmtree(path.parent)
+        if replaced:
+            with closing(Database(path)) as other:
+                _append(other, "theirs", durable=True)
+        assert _append_next(database, 2) is None
+        assert _texts(database) == (["theirs"] if replaced else [])
+        assert _append_next(database, 2) is None
+
+
+def test_a_single_statement_that_fails_is_told_and_the_next_works(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with closing(Database(path)) as database, closing(sqlite3.connect(path)) as other:
+        _append(database, 1)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(JournalError, match="another process held it") as caught:
+            _append_next(database, 2)
+        assert caught.value.trouble == "locked"
+        other.execute("ROLLBACK")
+        assert _append_next(database, 2) == 2
 
 
 def test_what_an_entry_by_itself_names_is_kept(tmp_path: Path) -> None:
@@ -309,6 +389,7 @@ def test_a_closed_database_goes_on_where_it_was(tmp_path: Path) -> None:
     with closing(Database(tmp_path / "journal.db")) as database:
         _append(database, "before")
         database.close()
+        assert _append_next(database, "closed") is None
         assert _append(database, "after") == 2
         assert verify(_read(database)) is None
 

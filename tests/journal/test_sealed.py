@@ -1,8 +1,9 @@
 import msgspec
 import pytest
+from hypothesis import given, strategies as st
 
 from tenter.journal.entry import Entry, Stream, genesis, verify
-from tenter.journal.sealed import kept, leave, prepare, seal, unseal
+from tenter.journal.sealed import kept, leave, prepare, seal, seal_flat, unseal
 from tenter.journal.store import JournalError
 from tenter.wire.canonical import CanonicalError, Document, OversizeError
 
@@ -18,6 +19,20 @@ def test_sealed_entries_continue_the_chain_and_open_to_what_they_were() -> None:
     assert [record.sequence for record in records] == [1, 2, 3]
     assert [record.entry for record in records] == [NOTE] * 3
     assert verify(records) is None
+
+
+@given(
+    text=st.text(),
+    number=st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False),
+    key=st.text(),
+    kind=st.text(st.characters(max_codepoint=127)),
+    time=st.integers(0, 2**53 - 1),
+)
+def test_a_flat_entry_is_sealed_as_any_other(text: str, number: float, key: str, kind: str, time: int) -> None:
+    entry = Entry(kind=kind, time=time, content={"text": text, key: number, "none": None, "yes": True})
+    (expected,) = seal(genesis(RUN), prepare([entry]))
+    assert seal_flat(genesis(RUN), entry) in (expected, None)
+    assert seal_flat(genesis(RUN), NOTE) is not None
 
 
 def test_what_several_entries_keep_apart_is_kept_once() -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tests.kernel.workshop import CATALOGUE, ECHO, SPAN, WORK, After, Before, Op, at, before, runtime, saying, shout
 
-from tenter.kernel import Block, Done, Hook, RegistrationError, Runtime, Suspend, Trace
+from tenter.kernel import Block, Done, Hook, RegistrationError, Runtime, Suspend, Trace, stopped
 
 
 @pytest.mark.promise(2)
@@ -67,7 +67,7 @@ async def test_a_span_is_not_run_but_its_ends_are_dispatched() -> None:
         await kernel.run(SPAN, before(), shout)
     decision = await kernel.dispatch("span.run.pre", before("a"))
     assert cast(Before, decision.event).text == "b"
-    assert kernel.stopped(decision) is None
+    assert stopped(decision) is None
 
 
 async def test_an_entry_goes_to_the_trace_that_the_caller_names_or_to_the_runtimes_own() -> None:

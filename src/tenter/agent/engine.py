@@ -28,6 +28,13 @@ class Engine(Protocol):
         """A whole operation; how it ended is the value."""
         ...
 
+    def worked(self, path: str) -> Event | None:
+        """The result of the last pass's work at `path`, before its post chain; None where no work was done.
+
+        What a post chain withholds was used all the same.
+        """
+        ...
+
     async def open(self, event: RunStartEvent) -> Done[RunStartEvent] | Blocked | Failed:
         """The `pre` of the run's span."""
         ...

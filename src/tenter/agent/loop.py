@@ -27,6 +27,7 @@ from tenter.catalogue import (
     ModelRequest,
     ModelRequestEvent,
     ModelResponse,
+    ModelResponseEvent,
     Op,
     OutputEvent,
     RunEndEvent,
@@ -39,7 +40,6 @@ from tenter.catalogue import (
     ToolCallEvent,
     ToolCallsEvent,
     ToolResult,
-    Usage,
 )
 from tenter.kernel import Blocked, Done, Escalated, Event, Failed, FrozenDict, Operation, Retry, Suspended, Unknown
 
@@ -176,16 +176,20 @@ class AgentLoop:
             )
             event = ModelRequestEvent(envelope=self.plan.envelope, op=BLANK, request=request)
             asked = await self._do(LLM_INVOKED, event)
+            self._count_use(asked)
             match asked:
                 case Done():
-                    response = asked.event.response
-                    self.progress = self.progress.spent(response.usage, response.cost_usd)
-                    return response
+                    return asked.event.response
                 case Retry():
-                    self.progress = self.progress.spent(Usage(), None)
                     self._repair(asked)
                 case _:
                     raise await self._stopped(asked, LLM_INVOKED.name, self._path(LLM_INVOKED.name), event)
+
+    def _count_use(self, asked: Done[ModelResponseEvent] | Stopping) -> None:
+        """Counts what a response used, also of one that hooks withheld or want anew."""
+        worked = asked.event if isinstance(asked, Done) else self.engine.worked(self._path(LLM_INVOKED.name))
+        if isinstance(worked, ModelResponseEvent):
+            self.progress = self.progress.spent(worked.response.usage, worked.response.cost_usd)
 
     async def _extract(self, response: ModelResponse) -> tuple[ToolCall, ...]:
         event = ToolCallsEvent(envelope=self.plan.envelope, op=BLANK, response=response)

@@ -115,6 +115,7 @@ class LocalEngine:
         self._watcher = run.watcher
         self._ledger = Ledger(run.store, run.stream, clock=run.clock, trace=run.trace, trouble=run.trouble)
         self._now = self._ledger.time()
+        self._worked: tuple[str, Event | None] = ("", None)
         self.closed = False
         """Whether the run's terminal state is on disk, or was told though it could not be recorded."""
         self.request: ApprovalRequest | None = None
@@ -138,9 +139,14 @@ class LocalEngine:
         steps = _Steps(self, turn) if operation.shape == "leaf" else None
         body = within(run.bodies.get(operation.name, nothing), turn.op, run.clock, operation.name)
         ending = await run.runtime.run(operation, event, body, trace=run.trace, steps=steps)
-        await self._finish(turn, cast("Ending", ending), known=None if steps is None else steps.result)
+        self._worked = (path, None if steps is None else steps.result)
+        await self._finish(turn, cast("Ending", ending), known=self._worked[1])
         self._show(turn, event, cast("Ending", ending), before)
         return ending
+
+    def worked(self, path: str) -> Event | None:
+        last, result = self._worked
+        return result if last == path else None
 
     async def open(self, event: RunStartEvent) -> Done[RunStartEvent] | Blocked | Failed:
         """The `pre` of the run. Raises as `run`."""

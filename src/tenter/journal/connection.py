@@ -79,11 +79,16 @@ def told(path: Path) -> Generator[None]:
     """Turns what SQLite and the operating system raise into `JournalError`."""
     try:
         yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-        raise trouble(path, _TROUBLES.get(code & 0xFF, "io"), error) from error
-    except OSError as error:
-        raise trouble(path, _ERRNOS.get(error.errno, "io"), error.strerror) from error
+    except (sqlite3.Error, OSError) as error:
+        raise in_words(path, error) from error
+
+
+def in_words(path: Path, error: sqlite3.Error | OSError) -> JournalError:
+    """What SQLite or the operating system raised, as the error that names the file."""
+    if isinstance(error, OSError):
+        return trouble(path, _ERRNOS.get(error.errno, "io"), error.strerror)
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return trouble(path, _TROUBLES.get(code & 0xFF, "io"), error)
 
 
 def connect(path: Path, *, create: bool) -> sqlite3.Connection | None:
@@ -117,7 +122,7 @@ def wait(connection: sqlite3.Connection, seconds: float) -> None:
     connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
 
 
-def identity(path: Path) -> tuple[int, int] | None:
+def identity(path: Path | str) -> tuple[int, int] | None:
     """What tells the file from another one at its place; None when there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116  # a third of the time of Path.stat, and every append asks

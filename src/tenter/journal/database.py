@@ -12,9 +12,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Final, cast
 
-from tenter.journal.connection import LOCK_SECONDS, connect, identity, told, trouble, wait
+from tenter.journal.connection import LOCK_SECONDS, connect, identity, in_words, told, trouble, wait
 from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, genesis, microseconds
-from tenter.journal.sealed import Prepared, Sealed, kept, leave, prepare, seal, unseal
+from tenter.journal.sealed import Prepared, Sealed, kept, leave, prepare, seal, seal_flat, unseal
 from tenter.journal.store import HeadMoved, JournalError
 from tenter.journal.summary import SHOWN, StreamSummary, summarise
 from tenter.journal.tail import Tail, dropped_tail
@@ -38,6 +38,7 @@ class Database:
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         """`now` dates the note about a dropped tail."""
         self.path = path
+        self._name = str(path)
         self.dropped: Tail | None = None
         """What was dropped from the log's end when the file was opened; noted in the stream `JOURNAL` too."""
         self.uncopied = 0
@@ -68,6 +69,29 @@ class Database:
             if connection and connection is self._connection:
                 wait(connection, 0)
 
+    def append_next(self, stream: Stream, entry: Entry, *, expected_head: str | None = None) -> Head | None:
+        """As `append`, for one entry of which only its own row tells, in a single statement; None leaves it to that.
+
+        It goes onto the head as last seen. An entry's row id is made of its sequence, so nothing is written when
+        somebody has appended meanwhile.
+        """
+        number, head = self._numbers.get(stream), self._heads.get(stream)
+        if number is None or head is None or expected_head not in (None, head.hash):
+            return None
+        if self._is_durable or entry.kind in SHOWN:
+            return None
+        sealed = seal_flat(head, entry)
+        try:
+            if sealed is None or self._connection is None or identity(self._name) != self._file:
+                return None
+            if not self._connection.execute(_INSERT_IF_NEXT, _row(number, sealed)).rowcount:
+                return None
+        except (sqlite3.Error, OSError) as error:
+            raise in_words(self.path, error) from error
+        self.uncopied += len(cast(bytes, sealed.data))
+        head = self._heads[stream] = Head(sealed.sequence, sealed.hash)
+        return head
+
     def append(
         self, stream: Stream, prepared: Sequence[Prepared], *, durable: bool = False, expected_head: str | None = None
     ) -> Head:
@@ -80,9 +104,15 @@ class Database:
             if stream in self._lost:
                 raise trouble(self.path, "removed", f"the entries of {stream} are gone")
             self._sync(connection, always=durable)
-            head = self._append_alone(connection, stream, prepared, expected_head)
-            if head is None:
-                head = self._append_together(connection, stream, prepared, expected_head)
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                head = self._append(connection, stream, prepared, expected_head)
+                connection.execute("COMMIT")
+            except BaseException:
+                self._numbers.pop(stream, None)
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
         self._heads[stream] = head
         return head
 
@@ -146,7 +176,7 @@ class Database:
             connection.close()
 
     def _connect(self, *, create: bool) -> sqlite3.Connection | None:
-        if self._connection and identity(self.path) != self._file:
+        if self._connection and identity(self._name) != self._file:
             self._lost.update(self._numbers)
             self.close()
         return self._connection or self._open(create=create)
@@ -185,40 +215,6 @@ class Database:
             connection.execute(f"PRAGMA synchronous = {'FULL' if always else 'NORMAL'}")
             self._is_durable = always
 
-    def _append_alone(
-        self, connection: sqlite3.Connection, stream: Stream, prepared: Sequence[Prepared], expected_head: str | None
-    ) -> Head | None:
-        """One entry that only its own row tells, by a single statement, onto the head as last seen.
-
-        Its row id is made of its sequence, so nothing is written when somebody has appended meanwhile. None: it takes a
-        transaction.
-        """
-        head = self._heads.pop(stream, None)
-        if head is None or len(prepared) > 1 or expected_head not in (None, head.hash):
-            return None
-        (item,) = prepared
-        if item.content.kept or item.entry.kind in SHOWN:
-            return None
-        (sealed,) = seal(head, prepared)
-        if not connection.execute(f"INSERT OR IGNORE {_INTO_ENTRIES}", _row(self._numbers[stream], sealed)).rowcount:
-            return None
-        self.uncopied += len(item.content.data)
-        return Head(sealed.sequence, sealed.hash)
-
-    def _append_together(
-        self, connection: sqlite3.Connection, stream: Stream, prepared: Sequence[Prepared], expected_head: str | None
-    ) -> Head:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            head = self._append(connection, stream, prepared, expected_head)
-            connection.execute("COMMIT")
-        except BaseException:
-            self._numbers.pop(stream, None)
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        return head
-
     def _append(
         self, connection: sqlite3.Connection, stream: Stream, prepared: Sequence[Prepared], expected_head: str | None
     ) -> Head:
@@ -228,7 +224,7 @@ class Database:
             number = self._begin(connection, StreamSummary(stream=stream, started=prepared[0].entry.time))
         self._summarise(connection, number, [item.entry for item in prepared])
         sealed = seal(head, prepared)
-        connection.executemany(f"INSERT {_INTO_ENTRIES}", [_row(number, one) for one in sealed])
+        connection.executemany(_INSERT, [_row(number, one) for one in sealed])
         apart = kept(prepared)
         if apart:
             rows = [(_blob(digest), *part) for digest, parts in apart.items() for part in enumerate(parts)]
@@ -295,7 +291,8 @@ class Database:
                     return
 
 
-_INTO_ENTRIES: Final = "INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT: Final = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_IF_NEXT: Final = _INSERT.replace("INSERT", "INSERT OR IGNORE")
 _SUMMARY: Final = "kind, id, name, status, started, ended"
 
 

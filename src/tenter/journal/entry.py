@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from tenter.wire import digest
+from tenter.wire import digest, digest_of_bytes
 
 StreamKind = Literal["run", "session", "loop", "process"]
 """What entries belong to."""
@@ -30,6 +30,8 @@ EntryKind = OperationKind | ConversationKind | RunKind | HookRunKind | Literal["
 
 VERSION: Final = 1
 """The version of the entries that are written now."""
+
+_encode = msgspec.json.Encoder().encode  # of short texts and small integers, which is their canonical form
 
 
 class Stream(msgspec.Struct, frozen=True):
@@ -103,7 +105,8 @@ def genesis(stream: Stream) -> Head:
 def link(previous: Head, entry: Entry, content_digest: str) -> Head:
     """The head after `entry`, whose content has `content_digest`."""
     sequence = previous.sequence + 1
-    return Head(sequence, digest([previous.hash, sequence, entry.kind, entry.version, entry.time, content_digest]))
+    linked = [previous.hash, sequence, entry.kind, entry.version, entry.time, content_digest]
+    return Head(sequence, digest_of_bytes(_encode(linked)))
 
 
 def verify(records: Iterable[Recorded], after: Head | None = None) -> int | None:

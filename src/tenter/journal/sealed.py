@@ -7,7 +7,7 @@ import msgspec
 
 from tenter.journal.entry import Entry, Head, Recorded, Stream, link
 from tenter.journal.store import JournalError
-from tenter.wire import CanonicalError, Document, Fetch, Parts, digest_of_bytes, restore
+from tenter.wire import CanonicalError, Document, Fetch, Parts, digest_of_bytes, flat_form, restore
 
 _LIMIT: Final = 2**53
 
@@ -41,13 +41,27 @@ def prepare(entries: Sequence[Entry], *, at_most: int | None = None) -> tuple[Pr
 
 
 def _document(entry: Entry, at_most: int | None) -> Document:
-    if not (entry.kind.isascii() and abs(entry.time) < _LIMIT and abs(entry.version) < _LIMIT):
+    if not _can_be_chained(entry):
         reason = "its kind must be ASCII, its time (microseconds) and version integers below 2^53"
         raise JournalError("content", f"an entry {entry.kind!r} cannot be journaled: {reason}")
     try:
         return Document(entry.content, at_most=at_most)
     except CanonicalError as error:
         raise JournalError("content", f"an entry {entry.kind!r} cannot be journaled, {error}") from error
+
+
+def _can_be_chained(entry: Entry) -> bool:
+    return entry.kind.isascii() and abs(entry.time) < _LIMIT and abs(entry.version) < _LIMIT
+
+
+def seal_flat(head: Head, entry: Entry) -> Sealed | None:
+    """As `prepare` and `seal`, in a third of their time, for an entry with short, flat content; None for another."""
+    data = flat_form(entry.content) if _can_be_chained(entry) else None
+    if data is None:
+        return None
+    digest = digest_of_bytes(data)
+    head = link(head, entry, digest)
+    return Sealed(head.sequence, entry.kind, entry.version, entry.time, digest, head.hash, data)
 
 
 def seal(head: Head, prepared: Iterable[Prepared]) -> tuple[Sealed, ...]:

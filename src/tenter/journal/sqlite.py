@@ -59,9 +59,13 @@ class SqliteStore:
     async def append(
         self, stream: Stream, entries: Sequence[Entry], *, durable: bool = False, expected_head: str | None = None
     ) -> Head:
+        if len(entries) == 1 and not durable:
+            head = self._here(lambda: self._database.append_next(stream, entries[0], expected_head=expected_head))
+            if head is not None:
+                return head
         prepared = _prepare_small(entries)
         if prepared is not None and not durable:
-            head = self._append_here(stream, prepared, expected_head)
+            head = self._here(lambda: self._database.append(stream, prepared, expected_head=expected_head))
             if head is not None:
                 return head
 
@@ -105,14 +109,14 @@ class SqliteStore:
         await asyncio.shield(asyncio.wrap_future(closing))
         thread.join()
 
-    def _append_here(self, stream: Stream, prepared: Sequence[Prepared], expected_head: str | None) -> Head | None:
-        """The new head; None when it has to be done in the thread."""
+    def _here(self, append: Callable[[], Head | None]) -> Head | None:
+        """The new head; None when it has to be done otherwise or in the thread."""
         if self._pending or not self._database_lock.acquire(blocking=False):
             return None
         try:
             if not self._database.is_open:
                 return None
-            head = self._database.append(stream, prepared, expected_head=expected_head)
+            head = append()
         except JournalError as error:
             if error.trouble == "locked":
                 return None  # nothing was written, and the thread has the patience to wait

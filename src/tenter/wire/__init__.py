@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         Reference as Reference,
         digest as digest,
         digest_of_bytes as digest_of_bytes,
+        flat_form as flat_form,
         restore as restore,
     )
     from tenter.wire.payload import (
@@ -59,6 +60,7 @@ __all__ = [
     "environment",
     "event_schema",
     "execution_key",
+    "flat_form",
     "has_decision",
     "one_object",
     "payload_schema",
@@ -80,6 +82,7 @@ __getattr__ = opener(
             "Reference",
             "digest",
             "digest_of_bytes",
+            "flat_form",
             "restore",
         ),
         "payload": (

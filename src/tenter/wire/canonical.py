@@ -85,7 +85,7 @@ class Document:
 
     def __init__(self, value: object, *, at_most: int | None = None) -> None:
         """Raises `CanonicalError`; and `OversizeError` when `value` holds more than `at_most` characters and items."""
-        data = _flat_form(value, at_most)
+        data = flat_form(value, at_most=at_most)
         if data is None:
             walk = _Walk(at_most)
             data = walk.write(value)
@@ -139,7 +139,7 @@ def canonical(value: object) -> bytes:
     Raises `CanonicalError` for integers past 2^53-1 (never rounded), NaN and infinities, keys that are not text, more
     than 200 levels, and objects of classes that msgspec does not know.
     """
-    return _flat_form(value, None) or _Walk(None).write(value)
+    return flat_form(value) or _Walk(None).write(value)
 
 
 def digest(value: object) -> str:
@@ -168,20 +168,24 @@ def restore(data: bytes, fetch: Fetch) -> object:
         raise CanonicalError(f"these bytes are no canonical form ({error})") from error
 
 
-def _flat_form(value: object, at_most: int | None) -> bytes | None:
+def flat_form(value: object, *, at_most: int | None = None) -> bytes | None:
     """The canonical form of a short, flat list or mapping that needs no mark; None leaves any other value to a walk.
 
-    Most of what a journal writes is like that, and this takes less than half of a walk's time.
+    Most of what a journal writes is like that, and this takes less than half of a walk's time. `at_most` is that of
+    `Document`.
     """
-    keys, items = "", value
+    room = _FLAT_CHARACTERS if at_most is None else min(_FLAT_CHARACTERS, at_most)
     try:
         if isinstance(value, dict):
-            keys, items = "".join(cast(dict[str, object], value)), cast(dict[str, object], value).values()
-        elif not isinstance(value, list | tuple):
+            mapping = cast(dict[str, object], value)
+            keys = "".join(mapping)
+            room -= len(keys) + len(mapping)
+            is_flat = keys.isascii() and "$" not in keys and _are_plain(mapping.values(), room)
+        elif isinstance(value, list | tuple):
+            items = cast(Sequence[object], value)
+            is_flat = _are_plain(items, room - len(items))
+        else:
             return None
-        room = _FLAT_CHARACTERS if at_most is None else min(_FLAT_CHARACTERS, at_most)
-        left = room - len(keys) - len(cast(Sequence[object], items))
-        is_flat = keys.isascii() and "$" not in keys and _are_plain(cast(Iterable[object], items), left)
         return _encode_sorted(value) if is_flat else None
     except (TypeError, UnicodeEncodeError):  # a key that is no text; lone surrogates
         return None
