@@ -31,5 +31,6 @@ def test_what_a_hook_author_imports_loads_no_event_loop() -> None:
 
 
 def test_the_package_runs_as_a_module() -> None:
-    done = subprocess.run([sys.executable, "-m", "tenter", "--version"], capture_output=True, text=True, timeout=30, check=False)
+    command = [sys.executable, "-m", "tenter", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout.split()[0]) == (0, "tenter")

@@ -29,7 +29,7 @@ SETTLE_SECONDS = 0.05
 
 
 class ToolFailure(ToolResult, frozen=True, kw_only=True):
-    """What comes of a tool that broke: it raised what is no ToolError, or gave no answer in time. The operation failed."""
+    """What comes of a tool that broke: it raised what is no ToolError, or did not answer in time."""
 
     code: Literal["tool", "timeout"]
 

@@ -55,7 +55,7 @@ def _can_be_chained(entry: Entry) -> bool:
 
 
 def seal_flat(head: Head, entry: Entry) -> Sealed | None:
-    """As `prepare` and `seal`, in a third of their time, for an entry with short, flat content; None for another."""
+    """As `prepare` and `seal`, at once, for an entry with short, flat content; None leaves another to these."""
     data = flat_form(entry.content) if _can_be_chained(entry) else None
     if data is None:
         return None
