@@ -5,6 +5,7 @@ that a run that is replayed or continued elsewhere goes on where it was. No cloc
 """
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +14,9 @@ from tenter.config import ModelSpec
 from tenter.harness.errors import shown
 from tenter.harness.script import Step, Turn, When, load_script
 from tenter.kernel import OperationFailed, Regex
+
+
+_ROLE = attrgetter("role")
 
 
 class ScriptedModel:
@@ -33,7 +37,7 @@ class ScriptedModel:
 
 def respond(steps: Sequence[Step], request: ModelRequest) -> ModelResponse:
     """What the script answers to `request`. Raises OperationFailed (`provider_permanent`) where it has no answer."""
-    number = sum(message.role == "assistant" for message in request.messages)
+    number = list(map(_ROLE, request.messages)).count("assistant")
     if number >= len(steps):
         ends = (
             f"the script ends after {len(steps)} turn{'s' * (len(steps) != 1)} ({steps[-1].where})"
@@ -56,15 +60,15 @@ def respond(steps: Sequence[Step], request: ModelRequest) -> ModelResponse:
 
 def _latest_results(messages: Sequence[Message]) -> list[tuple[str, Message]]:
     """The tool results since the model's last answer, each with the name of its tool."""
+    results: list[Message] = []
     names: dict[str, str] = {}
-    results: list[tuple[str, Message]] = []
-    for message in messages:
+    for message in reversed(messages):
         if message.role == "assistant":
-            results = []
             names = {call.id: call.name for call in message.tool_calls}
-        elif message.role == "tool":
-            results.append((message.name or names.get(message.tool_call_id or "", ""), message))
-    return results
+            break
+        if message.role == "tool":
+            results.append(message)
+    return [(message.name or names.get(message.tool_call_id or "", ""), message) for message in reversed(results)]
 
 
 def _holds(when: When, results: Sequence[tuple[str, Message]]) -> bool:

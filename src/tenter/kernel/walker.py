@@ -17,7 +17,7 @@ import msgspec
 from tenter.kernel.frozen import DATES, MAX_DEPTH, NUMBERS, FrozenDict, rebuilt, record_of
 from tenter.kernel.masking import MASK, SHORTEST, TextMask
 
-REMEMBERED: Final = 16 << 20
+REMEMBERED: Final = 8 << 20
 """Bytes, roughly, that each of the two generations of a memory keeps alive."""
 
 _EMPTY: Final = NUMBERS | DATES
