@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenter.catalogue import CATALOGUE
+from tenter.config.keys import HOOK
 
 ROOT = Path(__file__).parent.parent
 
@@ -39,3 +40,16 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "refused" in done.stdout.lower()
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/decisions/README.md"])
+def test_a_link_leads_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text())
+    assert links
+    for link in links:
+        assert ((ROOT / page).parent / link).exists(), f"{page} links to {link}"
+
+
+@pytest.mark.parametrize("key", HOOK.keys)
+def test_a_key_of_a_hook_is_documented(key: str) -> None:
+    assert f"`{key}`" in (ROOT / "docs" / "configuration.md").read_text()

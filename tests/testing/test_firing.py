@@ -171,9 +171,20 @@ def test_a_hook_that_fails_does_what_its_policy_says() -> None:
         raise RuntimeError("broken")
 
     fired = fire(broken, "tool.before")
-    assert (fired.failed, fired.blocked, fired.records[0].result) == (True, True, "crashed")
+    assert (fired.failed, fired.blocked, fired.records[0].result) == (True, False, "crashed")
+    assert isinstance(fired.outcome, Block)
     fired = fire(hook("tool.before", name="broken", on_error="warn")(broken), "tool.before")
     assert (fired.failed, fired.blocked, fired.records[0].disposition) == (True, False, "warn")
+
+
+def test_a_failure_that_asks_a_person_is_no_suspend_of_the_hook() -> None:
+    @hook("tool.before", on_error="suspend")
+    def broken(event: ToolCallEvent) -> None:
+        raise RuntimeError("broken")
+
+    fired = fire(broken, "tool.before")
+    assert (fired.failed, fired.suspended) == (True, False)
+    assert isinstance(fired.outcome, Suspend)
 
 
 def test_a_hook_that_hangs_meets_its_deadline() -> None:
@@ -182,7 +193,7 @@ def test_a_hook_that_hangs_meets_its_deadline() -> None:
         await asyncio.get_running_loop().create_future()
 
     fired = fire(hang, "tool.before")
-    assert (fired.blocked, fired.records[0].result) == (True, "timeout")
+    assert (fired.failed, fired.records[0].result) == (True, "timeout")
 
 
 async def test_inside_an_event_loop_fire_says_what_to_write() -> None:

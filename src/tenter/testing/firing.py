@@ -51,11 +51,12 @@ class Fired(msgspec.Struct, frozen=True):
 
     @property
     def blocked(self) -> bool:
-        return isinstance(self.outcome, Block)
+        """Whether the hook answered Block. That a failed hook blocks by its policy is `failed`, and no answer."""
+        return isinstance(self.outcome, Block) and not self.decision.failed
 
     @property
     def suspended(self) -> bool:
-        return isinstance(self.outcome, Suspend)
+        return isinstance(self.outcome, Suspend) and not self.decision.failed
 
     @property
     def escalated(self) -> bool:
@@ -72,7 +73,7 @@ class Fired(msgspec.Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """Whether the hook failed, whatever its policy made of that."""
+        """Whether the hook failed, whatever its policy made of that; `records` say how."""
         return any(record.result not in ("ok", "denied") for record in self.records)
 
 
