@@ -165,5 +165,5 @@ def test_the_loop_loads_without_an_event_loop() -> None:
         "print(*sorted(name for name in sys.modules if name.startswith('tenter.kernel.')))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
-    kernel = {"door", "ending", "errors", "event", "frozen", "outcome", "point"}
+    kernel = {"door", "ending", "errors", "event", "frozen", "outcome", "point", "sameness"}
     assert set(run.stdout.split()) == {f"tenter.kernel.{name}" for name in kernel}

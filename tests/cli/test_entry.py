@@ -131,6 +131,59 @@ def test_a_key_in_a_configuration_is_not_told_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise(4)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "job"),
+        ("run", "job", "input", "opensesame"),
+        ("runs", "show", "opensesame"),
+        ("hooks", "list"),
+        ("hooks", "list", "opensesame"),
+        ("hooks", "validate"),
+        ("hooks", "validate", "--json"),
+    ],
+)
+def test_a_mistake_does_not_tell_the_secrets_that_the_configuration_names(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "tenter.yaml").write_text("version: 1\nsecrets: [PLAIN_NAME]\ntasks: opensesame\nopensesame: 1\n")
+    done = tenter(*arguments, cwd=tmp_path, PLAIN_NAME="opensesame")
+    assert done.code == 2
+    assert "opensesame" not in done.err + done.out
+    assert "[redacted]" in done.err + done.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("run", "job"), ("runs", "list"), ("hooks", "log"), ("hooks", "validate"), ("hooks", "list"), ("init",)],
+)
+def test_a_working_folder_that_was_removed_is_a_mistake(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    command = 'rmdir "$PWD" && exec "$0" "$@"'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, str(TENTER), *arguments],
+        cwd=tmp_path / "gone",
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("arguments", [("run", "job"), ("hooks", "validate"), ("hooks", "list"), ("runs", "list")])
+def test_a_configuration_that_is_a_circle_of_links_is_a_mistake(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "tenter.yaml").symlink_to("tenter.yaml")
+    done = tenter(*arguments, cwd=tmp_path)
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    assert "tenter.yaml" in done.err + done.out
+
+
+@pytest.mark.promise(4)
 @pytest.mark.fault(61)
 def test_a_bug_ends_with_70_and_a_report_without_secrets(tmp_path: Path) -> None:
     code = (

@@ -1,8 +1,10 @@
 """What is printed holds no secret."""
 
+from pathlib import Path
+
 import pytest
 
-from tenter.cli.masking import mask, masked
+from tenter.cli.masking import mask, mask_of, masked
 
 KEY = "ghp_" + "a1B2" * 9
 
@@ -29,3 +31,11 @@ def test_published_keys_and_what_looks_like_a_secret_are_masked(text: str) -> No
 def test_every_text_of_a_value_is_masked_and_its_shape_stays() -> None:
     value = {"a": [KEY, 1, None, {"b": (KEY, True)}]}
     assert masked(value, mask({})) == {"a": ["[redacted]", 1, None, {"b": ["[redacted]", True]}]}
+
+
+@pytest.mark.promise(4)
+def test_the_values_that_the_files_name_as_secrets_are_masked(tmp_path: Path) -> None:
+    (tmp_path / "tenter.yaml").write_text("version: 1\nsecrets: [PLAIN, UNSET]\nwrong: 1\n")
+    masking = mask_of(str(tmp_path / "tenter.yaml"), {"PLAIN": "opensesame", "OTHER": "sesame"})
+    assert masking("opensesame, sesame") == "[redacted], sesame"
+    assert mask_of(str(tmp_path / "none.yaml"), {})(KEY) == "[redacted]"

@@ -320,3 +320,40 @@ def test_a_journal_that_cannot_be_written_ends_the_run_with_1_and_names_the_file
     assert (done.code, done.out) == (1, "")
     assert "journal.db" in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "asyncio.get_running_loop().call_soon(sys.exit, 0)",
+        "KEPT.append(asyncio.ensure_future(leaves()))",
+        "asyncio.get_running_loop().stop()",
+    ],
+)
+def test_a_run_that_a_hook_cuts_short_is_cancelled_and_ends_with_1(left: str, tmp_path: Path) -> None:
+    (tmp_path / "h.py").write_text(
+        f"import asyncio, sys\nKEPT = []\nasync def leaves():\n    sys.exit(0)\nasync def f(event):\n    {left}\n"
+    )
+    events = {
+        "input.before": [{"name": "evil", "python": "./h.py:f", "on_error": "block"}],
+        "output.before": [{"name": "gate", "script": "exit 1", "on_error": "block"}],
+    }
+    write_project(tmp_path, [calls("shell", command="true"), {"text": "done"}], events=events)
+    done = tenter("run", "job", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "the run did not end by itself: the event loop was" in done.err
+    assert "Traceback" not in done.err
+    assert statuses(tmp_path) == ["cancelled"]
+
+
+def test_what_a_hook_leaves_running_does_not_keep_the_process(tmp_path: Path) -> None:
+    (tmp_path / "h.py").write_text(
+        "import asyncio, threading, time\n"
+        "async def f(event):\n"
+        "    threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "    asyncio.get_running_loop().run_in_executor(None, time.sleep, 60)\n"
+    )
+    hook = {"name": "leaver", "python": "./h.py:f", "on_error": "block"}
+    write_project(tmp_path, [{"text": "done"}], events={"input.before": [hook]})
+    done = tenter("run", "job", cwd=tmp_path)
+    assert (done.code, done.out) == (0, "done\n")

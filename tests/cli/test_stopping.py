@@ -3,11 +3,13 @@
 import asyncio
 import os
 import signal
+import sys
+import threading
 from collections.abc import Callable
 
 import pytest
 
-from tenter.cli.stopping import ENDING, run_stoppable
+from tenter.cli.stopping import ENDING, CutShort, run_stoppable
 
 
 async def never(begun: Callable[[], object], seen: list[str]) -> str:
@@ -72,3 +74,91 @@ def test_a_cancellation_from_inside_is_no_signal() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         run_stoppable(cancels_itself())
+
+
+def exits_from_a_callback() -> None:
+    asyncio.get_running_loop().call_soon(sys.exit, 0)
+
+
+def exits_from_a_task() -> None:
+    async def leaves() -> None:
+        sys.exit(0)
+
+    kept.add(asyncio.get_running_loop().create_task(leaves()))
+
+
+def stops_the_loop() -> None:
+    asyncio.get_running_loop().stop()
+
+
+def stops_the_loop_again_and_again() -> None:
+    loop = asyncio.get_running_loop()
+    loop.stop()
+    loop.call_soon(stops_the_loop_again_and_again)
+
+
+kept: set[object] = set()
+
+
+@pytest.mark.parametrize(
+    ("left", "how"),
+    [
+        (exits_from_a_callback, "was asked to exit"),
+        (exits_from_a_task, "was asked to exit"),
+        (stops_the_loop, "was stopped"),
+        (stops_the_loop_again_and_again, "was stopped"),
+    ],
+)
+def test_what_ends_the_event_loop_cancels_what_runs_and_is_told(left: Callable[[], None], how: str) -> None:
+    seen: list[str] = []
+    with pytest.raises(CutShort, match=how):
+        run_stoppable(never(left, seen))
+    kept.clear()
+    assert seen == ["cancelled"]
+
+
+def test_an_exit_that_comes_when_all_is_done_changes_nothing() -> None:
+    async def ends_with_an_exit_behind() -> int:
+        exits_from_a_callback()
+        return 42
+
+    assert run_stoppable(ends_with_an_exit_behind()) == 42
+
+
+def test_an_exit_of_what_runs_is_told_as_well() -> None:
+    async def leaves() -> None:
+        sys.exit(0)
+
+    with pytest.raises(CutShort, match="was asked to exit"):
+        run_stoppable(leaves())
+
+
+def test_an_error_of_what_runs_is_raised_as_it_is() -> None:
+    async def breaks() -> None:
+        raise RuntimeError("its own")
+
+    with pytest.raises(RuntimeError, match="its own"):
+        run_stoppable(breaks())
+
+
+def test_what_is_left_in_the_loop_is_not_waited_for() -> None:
+    ended = threading.Event()
+
+    async def stubborn() -> None:
+        while True:
+            try:
+                await asyncio.get_running_loop().create_future()
+            except asyncio.CancelledError:
+                continue
+
+    async def leaves_much() -> str:
+        loop = asyncio.get_running_loop()
+        kept.add(loop.create_task(stubborn()))
+        kept.add(loop.run_in_executor(None, ended.wait, 5))
+        await asyncio.wait_for(asyncio.to_thread(str), 5)
+        return "done"
+
+    assert run_stoppable(leaves_much()) == "done"
+    assert not ended.is_set()
+    ended.set()
+    kept.clear()

@@ -4,11 +4,12 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tenter.config.loading import load, load_user, parse_draft, parse_spec
+from tenter.config.loading import load, load_user, parse_draft, parse_spec, secret_names
 from tenter.config.problem import ConfigError, Position
 from tenter.config.spec import HookSpec, ModelSpec, Spec, TaskSpec, ToolSpec
 from tenter.kernel import FrozenDict
@@ -150,6 +151,46 @@ def test_a_users_file_that_cannot_be_read_is_an_error_and_not_passed_over(tmp_pa
         load_user({"XDG_CONFIG_HOME": str(tmp_path)})
 
 
+def dangling(folder: Path) -> None:
+    folder.symlink_to(folder.parent / "not-mounted")
+
+
+def loop(folder: Path) -> None:
+    folder.symlink_to(folder.name)
+
+
+def plain_file(folder: Path) -> None:
+    folder.write_text("")
+
+
+@pytest.mark.parametrize("depth", ["tenter", "."])
+@pytest.mark.parametrize(
+    ("stands", "says"),
+    [(dangling, "there is no such file"), (loop, "Too many levels"), (plain_file, "Not a directory")],
+)
+def test_a_folder_of_the_users_file_that_leads_nowhere_does_not_lose_its_guards_in_silence(
+    depth: str, stands: Callable[[Path], None], says: str, tmp_path: Path
+) -> None:
+    xdg = tmp_path / "xdg"
+    if depth == "tenter":
+        xdg.mkdir()
+    stands(xdg / "tenter" if depth == "tenter" else xdg)
+    with pytest.raises(ConfigError, match=rf"{says}.*; mend what stands there"):
+        load_user({"XDG_CONFIG_HOME": str(xdg)})
+
+
+def test_a_users_folder_that_may_not_be_looked_into_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> os.stat_result:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "lstat", refused)  # root may look everywhere
+    monkeypatch.setattr(Path, "stat", refused)
+    with pytest.raises(ConfigError, match="cannot be read: Permission denied; mend what stands there"):
+        load_user({"XDG_CONFIG_HOME": str(tmp_path)})
+
+
 def test_what_is_right_in_a_file_with_problems_is_read_as_well() -> None:
     text = """\
 version: 2
@@ -267,3 +308,14 @@ def test_loading_imports_no_event_loop_database_process_or_network_library() -> 
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_the_secrets_that_files_name_are_known_as_far_as_the_files_can_be_read(tmp_path: Path) -> None:
+    environment = {"XDG_CONFIG_HOME": str(tmp_path)}
+    project = tmp_path / "project.yaml"
+    project.write_text("version: 1\nsecrets: [A]\nwrong: 1\n")
+    assert secret_names(project, environment) == {"A"}
+    (tmp_path / "tenter").mkdir()
+    (tmp_path / "tenter" / "tenter.yaml").write_text("version: 1\nsecrets: [B]\n")
+    assert secret_names(project, environment) == {"A", "B"}
+    assert secret_names(tmp_path / "none.yaml", environment) == {"B"}

@@ -6,6 +6,7 @@ import string
 import time
 import urllib.parse
 import uuid
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, strategies as st
@@ -179,6 +180,30 @@ def test_a_private_key_is_masked_in_json_in_source_code_and_in_a_quoted_mail() -
     assert GUARD.mask_text(f"{mail}\n> bye") == f"> {MASK}\n> bye"
 
 
+NUMBERED: dict[str, Callable[[int, str], str]] = {
+    "path and number": lambda number, line: f"a/my key-2.pem:{number}: {line}",
+    "path and number of a line beside it": lambda number, line: f"key.pem-{number}-{line}",
+    "number and tab": lambda number, line: f"{number:6}\t{line}",
+    "number": lambda number, line: f"{number}: {line}",
+    "number and bar": lambda number, line: f" {number} | {line}",
+}
+
+
+@pytest.mark.promise(4)
+@pytest.mark.fault(60)
+@pytest.mark.parametrize("name", NUMBERED)
+def test_a_private_key_is_masked_when_its_lines_are_shown_with_numbers(name: str) -> None:
+    for key in SAMPLES["private-key"]:
+        shown = "\n".join(NUMBERED[name](number, line) for number, line in enumerate(key.splitlines(), 7))
+        first = NUMBERED[name](7, "")
+        assert GUARD.mask_text(f"{shown}\nkey.pem:40: and a word") == f"{first}{MASK}\nkey.pem:40: and a word"
+        assert GUARD.mask_text(json.dumps([shown])) == json.dumps([first + MASK])
+        open_end = "\n".join(shown.splitlines()[:2])
+        assert GUARD.mask_text(f"{open_end}\n   9\ta short one") == (
+            f"{first}{MASK}\n   9\ta short one" if "\n\n" not in key else f"{open_end}\n   9\ta short one"
+        )
+
+
 def test_of_a_private_key_without_an_end_its_lines_are_masked_and_what_follows_is_kept() -> None:
     lines = pem().splitlines()
     open_end = "\n".join(lines[:-1])
@@ -295,6 +320,10 @@ HOSTILE = {
     "begin": "-----BEGIN " * (MEGABYTE // 11),
     "begin key": "-----BEGIN RSA PRIVATE KEY-----\n" * (MEGABYTE // 32),
     "half keys": ("-----BEGIN RSA PRIVATE KEY-----\n" + "A" * 40) * (MEGABYTE // 72),
+    "numbered": ("-----BEGIN RSA PRIVATE KEY-----\n" + "A" * 40 + "\n" + ":1:" * 40) * (MEGABYTE // 193),
+    "one line": ("-----BEGIN RSA PRIVATE KEY-----\n" + "A" * 40 + "\n:1:" + "-----BEGIN RSA PRIVATE KEY-----" * 9)
+    * (MEGABYTE // 350),
+    "long lines": ("-----BEGIN RSA PRIVATE KEY-----\n" + "A" * 40 + "\n" + "a:1:" * 25_000) * 10,
     "eyJ": "eyJ" * (MEGABYTE // 3),
     "eyJ.": "eyJaaaaaaaaaaaa." * (MEGABYTE // 16),
     "keys": ("ghp_" + "a" * 36 + " ") * (MEGABYTE // 41),

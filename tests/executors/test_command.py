@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+import os
 import threading
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
@@ -306,3 +307,15 @@ async def test_an_event_that_cannot_be_told_is_a_failure_on_record(tmp_path: Pat
 
 def test_declarations_are_what_a_runtime_takes(tmp_path: Path) -> None:
     assert isinstance(command_hook(settings("true"), surroundings(tmp_path, Kept())), Declaration)
+
+
+@pytest.mark.fault(13)
+async def test_a_hook_of_a_tenter_that_a_hook_runs_is_found_by_the_outer_hook_too(tmp_path: Path) -> None:
+    sink = Kept()
+    outer = {"PATH": os.environ["PATH"], "TENTER_HOOK_ID": "outer", "TENTER_TOOL_CALL": "call"}
+    declared = command_hook(
+        settings('cat >/dev/null; echo "$TENTER_HOOK_ID $TENTER_TOOL_CALL"'), surroundings(tmp_path, sink, outer)
+    )
+    runtime = Runtime(CATALOGUE, [declared])
+    assert isinstance(await runtime.run(TOOL_INVOKED, tool_call(), body), Done)
+    assert sink.end.stdout == f"outer.{sink.end.id} call\n"

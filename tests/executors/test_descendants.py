@@ -22,6 +22,7 @@ from tenter.executors.descendants import (
     running,
     started_between,
     sweep,
+    within,
 )
 
 MARK = environment_mark("TENTER_CALL=cookie-1")
@@ -53,10 +54,21 @@ async def test_a_process_is_found_by_the_mark_in_its_environment() -> None:
         assert marked == [ours]
 
 
+async def test_what_a_call_within_a_call_started_is_found_by_both() -> None:
+    inner = within("cookie-1", "cookie-3")
+    assert (inner, within(None, "cookie-1"), within("", "cookie-1")) == ("cookie-1.cookie-3", "cookie-1", "cookie-1")
+    with sleeper(PATH="/bin", TENTER_CALL=inner) as ours:
+        assert look([ours], MARK) == ([ours], [])
+        assert look([ours], environment_mark(f"TENTER_CALL={inner}")) == ([ours], [])
+        assert look([ours], environment_mark("TENTER_CALL=cookie-3")) == ([], [])
+        assert end(ours, MARK)
+
+
 @pytest.mark.parametrize(
     "environment",
     [
         {"TENTER_CALL": "cookie-12"},
+        {"TENTER_CALL": "cookie-3.cookie-1"},
         {"TENTER_CALL": "cookie-"},
         {"XTENTER_CALL": "cookie-1"},
         {"TENTER_CALL2": "cookie-1"},

@@ -19,7 +19,7 @@ from tenter.harness.context import ToolContext
 from tenter.harness.definition import Tool, tool
 from tenter.harness.errors import ToolError
 from tenter.harness.workspace import Workspace
-from tenter.kernel import SYSTEM_CLOCK, freeze
+from tenter.kernel import SYSTEM_CLOCK, Redactor, freeze
 
 
 def context(tmp_path: Path, *, seconds: float | None = None) -> ToolContext:
@@ -346,7 +346,7 @@ async def test_output_beyond_the_cap_is_cut_marked_and_says_so(tmp_path: Path) -
 @given(text=st.text(st.characters(), max_size=400), limit=st.integers(0, 600))
 def test_what_is_bounded_fits_and_is_whole_where_it_fitted_before(text: str, limit: int) -> None:
     escaped = text.encode("utf-8", "backslashreplace")
-    result = bounded(ToolResult(output=text), limit)
+    result = bounded(ToolResult(output=text), limit, str)
     assert len(result.output.encode()) <= limit
     assert result.truncated == (len(escaped) > limit)
     if not result.truncated:
@@ -358,4 +358,24 @@ def test_what_is_bounded_fits_and_is_whole_where_it_fitted_before(text: str, lim
 
 def test_a_result_that_fits_is_the_same_object() -> None:
     result: Any = ToolResult(output="x")
-    assert bounded(result, 100) is result
+    assert bounded(result, 100, str) is result
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize("shown", [0, 4, 20, 37])
+async def test_nothing_of_a_secret_is_left_where_a_result_is_cut(tmp_path: Path, shown: int) -> None:
+    secret = "S3cr3t-abcdefghijklmnopqrstuvwxyz01234"
+    given = ToolContext(workspace=Workspace.at(tmp_path), mask=Redactor(secrets=[secret]).mask_text)
+
+    @tool
+    def long() -> str:
+        return "x" * (1000 - 54 - shown) + secret + "y" * 2000
+
+    @tool
+    def breaks() -> None:
+        raise ToolError("x" * (MOST_ERROR - 54 - shown) + secret + "y" * 2000)
+
+    for one in (long, breaks):
+        output = (await call_tool(one, {}, given, max_output_bytes=1000)).output
+        assert "[cut here" in output
+        assert secret[:4] not in output

@@ -10,7 +10,7 @@ from tenter.harness.context import ToolContext
 from tenter.harness.errors import ToolError
 from tenter.harness.files import MOST_BYTES, MOST_ENTRIES, edit, list_dir, read_file, write_file
 from tenter.harness.workspace import Workspace
-from tenter.kernel import MASK
+from tenter.kernel import MASK, Redactor
 
 
 def at(folder: Path) -> ToolContext:
@@ -198,3 +198,12 @@ def test_a_listing_is_bounded_and_says_so(tmp_path: Path) -> None:
     lines = listed.splitlines()
     assert len(lines) == MOST_ENTRIES + 1
     assert lines[-1].startswith(f"[cut here: the folder has {MOST_ENTRIES + 5} entries")
+
+
+@pytest.mark.promise(4)
+def test_some_lines_of_a_secret_of_several_lines_are_masked(tmp_path: Path) -> None:
+    lines = "first-of-three\nsecond-of-three\nthird-of-three"
+    context = ToolContext(workspace=Workspace.at(tmp_path), mask=Redactor(secrets=[lines]).mask_text)
+    (tmp_path / "f").write_text(f"open\n{lines}\nthe end")
+    assert read_file(context, path="f", first_line=3) == f"{MASK}\n{MASK}\nthe end"
+    assert read_file(context, path="f", lines=2) == f"open\n{MASK}\n"

@@ -296,7 +296,10 @@ async def test_closing_inside_a_run_is_refused_since_it_would_wait_for_itself(tm
     ("arguments", "said"),
     [
         ({"deadline": float("nan")}, "the deadline of a run must be in seconds since the epoch, not nan"),
-        ({"max_steps": 0}, "max_steps must be at least 1, not 0"),
+        ({"max_steps": 0}, "max_steps must be a number from 1 to 2.53 - 1, not 0"),
+        ({"deadline": 10**400}, "the deadline of a run must be in seconds since the epoch, not a number that large"),
+        ({"entities": 5}, "the argument 'entities' of a run must be a tuple of texts, not 5"),
+        ({"loop": "x"}, "the argument 'loop' of a run must be LoopFacts or None, not str"),
         ({"metadata": {"a": object()}}, "the metadata of a run must be data"),
     ],
 )
@@ -380,6 +383,30 @@ async def test_a_tool_whose_description_holds_a_secret_is_shown_masked_and_passe
     assert result.status == "completed"
     assert "horse" not in described[0]
     assert [entry.source for entry in result.trace if entry.kind == "outcome"] == []
+
+
+@pytest.mark.promise(4)
+async def test_nothing_of_a_secret_is_left_at_a_cut_or_in_the_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "correct-horse-battery-staple")
+    (tmp_path / "long.txt").write_text("x" * 290 + "correct-horse-battery-staple")
+
+    @hook("tool.before", on_error="warn")
+    def breaks(event: ToolCallEvent) -> None:
+        raise type("correct-horse-battery-staple", (Exception,), {})
+
+    store = MemoryStore()
+    path = project(
+        tmp_path, calls(("grep", {"pattern": "x"})), "Done.", tools=["grep"], settings={"secrets": ["TOKEN"]}
+    )
+    async with Harness.from_file(path, hooks=[breaks], store=store) as harness:
+        result = await harness.run("work", "go")
+        told = repr([recorded.entry.content for recorded in await journal(store, result.run_id)])
+    assert [entry.source for entry in result.trace if entry.kind == "failure"] == ["breaks"]
+    assert "horse" not in repr(result)
+    assert "long.txt:1: " in told
+    assert "correct" not in told
 
 
 @pytest.mark.fault(38)

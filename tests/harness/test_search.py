@@ -11,7 +11,7 @@ from tenter.harness.errors import ToolError
 from tenter.harness.files import MOST_BYTES
 from tenter.harness.search import LONGEST_LINE, MOST_HITS, MOST_PATHS, compile_glob, glob, grep
 from tenter.harness.workspace import Workspace
-from tenter.kernel import SYSTEM_CLOCK
+from tenter.kernel import MASK, SYSTEM_CLOCK, Redactor
 
 
 def at(folder: Path) -> ToolContext:
@@ -164,3 +164,15 @@ def test_a_search_past_its_deadline_ends_instead_of_going_on_unseen(tmp_path: Pa
         grep(late, pattern="x")
     with pytest.raises(ToolError, match="no time"):
         glob(late, pattern="*")
+
+
+@pytest.mark.promise(4)
+def test_nothing_of_a_secret_is_left_where_a_line_is_cut_or_its_lines_are_shown_apart(tmp_path: Path) -> None:
+    secret, lines = "S3cr3t-abcdefghijklmnopqrstuvwxyz01234", "first-of-three\nsecond-of-three\nthird-of-three"
+    context = ToolContext(workspace=Workspace.at(tmp_path), mask=Redactor(secrets=[secret, lines]).mask_text)
+    for shown in (0, 4, 20, 37):
+        (tmp_path / "long.txt").write_text("x" * (LONGEST_LINE - shown) + secret + "y" * 200)
+        assert secret[:4] not in str(grep(context, pattern="x"))
+    (tmp_path / "lines.txt").write_text(f"open\n{lines}\nthe end\n")
+    shown = str(grep(context, pattern=".", path="lines.txt")).splitlines()
+    assert [line.partition(": ")[2] for line in shown] == ["open", MASK, MASK, MASK, "the end"]

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.commandline import write_project
 from tests.harness.world import project
 
 from tenter.config import ConfigError
@@ -165,3 +166,22 @@ def test_the_digest_of_the_configuration_changes_with_the_file(tmp_path: Path) -
     path = project(tmp_path, settings={"secrets": ["OTHER"]})
     assert made(path).spec.digest != first
     assert json.loads(path.read_text())["secrets"] == ["OTHER"]
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize("where", ["hook", "task", "tool"])
+def test_a_name_that_holds_a_secret_is_refused_without_telling_it(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIN_NAME", "opensesame")
+    names = {one: "opensesame" if one == where else "plain" for one in ("hook", "task", "tool")}
+    hook = {"name": names["hook"], "script": "true", "on_error": "warn"}
+    task = {"version": 1, "model": "default", "instructions": "i", "tools": [names["tool"]]}
+    path = write_project(tmp_path, ["done"], events={"tool.before": [hook]}, secrets=["PLAIN_NAME"]) / "tenter.yaml"
+    spec = json.loads(path.read_text())
+    spec["tasks"], spec["tools"] = {names["task"]: task}, {names["tool"]: {"python": "./t.py:f"}}
+    path.write_text(json.dumps(spec))
+    (tmp_path / "t.py").write_text("def f() -> str:\n    'Do.'\n    return ''\n")
+    with pytest.raises(RegistrationError, match=f"the name of a {where}.* holds a secret") as caught:
+        made(path)
+    assert "opensesame" not in str(caught.value)

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +12,9 @@ from tests.outside import comes_true, leaves_nothing
 from tenter.catalogue import ToolResult
 from tenter.harness.calling import MOST_OUTPUT, call_tool
 from tenter.harness.context import ToolContext
-from tenter.harness.shell import inherited_environment, shell
+from tenter.harness.shell import MOST_BYTES, inherited_environment, shell
 from tenter.harness.workspace import Workspace
-from tenter.kernel import SYSTEM_CLOCK
+from tenter.kernel import SYSTEM_CLOCK, Redactor
 
 
 def at(folder: Path, *, seconds: float | None = None, **environment: str) -> ToolContext:
@@ -147,3 +149,25 @@ def test_its_deadline_is_half_a_minute_unless_a_configuration_says_otherwise() -
     assert shell.timeout_seconds == 30
     assert not shell.idempotent
     assert shell.configured(timeout_seconds=5).grace_seconds == shell.grace_seconds
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize("letter", ["x", "𝄞"])
+async def test_nothing_of_a_secret_is_left_where_the_output_is_cut(tmp_path: Path, letter: str) -> None:
+    secret = "S3cr3t-abcdefghijklmnopqrstuvwxyz01234"
+    context = replace(at(tmp_path), mask=Redactor(secrets=[secret]).mask_text)
+    text = letter * ((MOST_BYTES - 20) // len(letter.encode()))
+    (tmp_path / "text").write_text(text + secret + letter * 1_000_000)
+    result = await run("cat text", context)
+    assert result.truncated
+    assert secret[:4] not in result.output
+    assert result.output.count(letter) >= len(text) - len(secret)
+
+
+async def test_a_command_within_a_call_is_found_by_the_outer_call_too(tmp_path: Path) -> None:
+    outer = {"TENTER_HOOK_ID": "hook", "TENTER_TOOL_CALL": "outer"}
+    assert inherited_environment(outer) == outer
+    result = await run(
+        'echo "$TENTER_HOOK_ID $TENTER_TOOL_CALL"', at(tmp_path, TENTER_HOOK_ID="hook", TENTER_TOOL_CALL="outer")
+    )
+    assert re.fullmatch("exit code 0\nhook outer\\.[0-9a-f]{32}", result.output)

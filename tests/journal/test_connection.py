@@ -46,6 +46,17 @@ def test_folder_and_files_are_made_for_their_owner_alone(tmp_path: Path) -> None
         os.umask(before)
 
 
+@pytest.mark.parametrize(("stands", "says"), [("link", "a link that leads nowhere"), ("file", "no folder")])
+def test_what_stands_where_the_folder_should_be_is_told(stands: str, says: str, tmp_path: Path) -> None:
+    folder = tmp_path / ".tenter"
+    if stands == "link":
+        folder.symlink_to("nowhere")
+    else:
+        folder.touch()
+    with pytest.raises(JournalError, match=f"'{folder}' is {says}; take it away"):
+        connect(folder / "journal.db", create=True)
+
+
 def test_many_that_create_it_at_once_all_get_the_same_journal(tmp_path: Path) -> None:
     path, count = tmp_path / ".tenter" / "journal.db", 8
     together, failures = threading.Barrier(count), list[BaseException]()

@@ -205,6 +205,15 @@ def test_an_allow_does_not_count_for_a_rewrite_of_what_its_hook_judged() -> None
 
 
 @pytest.mark.promise(11)
+def test_an_allow_does_not_count_for_what_python_takes_for_equal() -> None:
+    fold = (
+        Fold("pre", one := Asked(envelope=1), one).take(link("a", "control"), Allow()).take(link("s"), Suspend("ask"))
+    )
+    assert said(fold.rewrite(1, Asked(envelope=True))) == ("s", "Suspend", ("s",))
+    assert said(fold.rewrite(1, Asked(envelope=1))) == ("a", "Allow", ())
+
+
+@pytest.mark.promise(11)
 def test_an_allow_of_a_rewritten_event_alone_says_nothing() -> None:
     assert said(folded(("a", Allow())).rewrite(1, Asked(note="other"))) == (None, None, ())
 

@@ -1,11 +1,14 @@
 import base64
 import json
 import random
+import re
 import urllib.parse
 from collections.abc import Callable
+from decimal import Decimal
+from uuid import UUID
 
 import pytest
-from hypothesis import assume, given, strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 from tenter.kernel.masking import MASK, FuzzyPair, KeyPattern, TextMask, is_ignored
 
@@ -42,6 +45,8 @@ FORMS: dict[str, Callable[[str], str]] = {
     "JSON, escaped slashes": lambda text: json.dumps(text)[1:-1].replace("/", "\\/"),
     "hex": lambda text: text.encode().hex(),
     "hex, upper case": lambda text: text.encode().hex().upper(),
+    "bytes, as Python shows them": lambda text: repr(text.encode())[2:-1],
+    "bytes, octal": lambda text: "".join(chr(byte) if byte < 128 else f"\\{byte:o}" for byte in text.encode()),
 }
 
 
@@ -49,6 +54,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 @pytest.mark.fault(63)
 @pytest.mark.parametrize("form", FORMS)
 @given(told=TOLD)
+@example(told="0000000Ã")
 def test_a_told_value_is_masked_in_every_form(form: str, told: str) -> None:
     assume(not is_ignored(told))
     written = FORMS[form](told)
@@ -222,4 +228,79 @@ def test_a_long_value_is_known_by_its_ends(length: int) -> None:
     for form in FORMS.values():
         assert mask.mask(f"<{form(told)}> <{form(told)}>") == f"<{MASK}> <{MASK}>"
     assert mask.mask(f"<{base64.b64encode(told.encode()).decode()}>") == f"<{MASK}>"
-    assert mask.mask(f"<{told[:100]}>") == f"<{told[:100]}>"
+    assert mask.mask(f"<{told[:15]}>") == f"<{told[:15]}>"
+
+
+@pytest.mark.promise(4)
+def test_each_long_line_of_a_told_value_is_masked_by_itself() -> None:
+    told = (
+        '-----BEGIN SECRET-----\nfirst line of the secret\r\n  second/line+of "it"\nshort line\n-----END SECRET-----\n'
+    )
+    mask = TextMask([told])
+    assert mask.mask('a.txt:2: first line of the secret\n     3\t  second/line+of "it"\n     4\tshort line') == (
+        f"a.txt:2: {MASK}\n     3\t  {MASK}\n     4\tshort line"
+    )
+    assert mask.mask(json.dumps('second/line+of "it"')) == f'"{MASK}"'
+    assert mask.mask("-----BEGIN SECRET-----") == "-----BEGIN SECRET-----"
+    assert mask.mask(f"<{told}>") == f"<{MASK}>"
+    assert mask.mask_cut("a.txt:2: first line of the s") == f"a.txt:2: {MASK}"
+    assert TextMask(["one line, and no other"]).mask("one line, and") == "one line, and"
+    assert TextMask([b"\xff\nsecond line of bytes"]).mask_bytes(b"2:second line of bytes") == b"2:" + MASK.encode()
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize("code", ["latin-1", "utf-16-le", "utf-16-be"])
+def test_a_told_value_is_masked_in_bytes_of_another_encoding(code: str) -> None:
+    assert TextMask(["pässwörd-lang"]).mask_bytes(b"<%b>" % "pässwörd-lang".encode(code)) == f"<{MASK}>".encode()
+    assert TextMask(["€-password"]).mask_bytes("<€-password>".encode()) == f"<{MASK}>".encode()
+
+
+@given(st.text("abcd", min_size=4, max_size=12), st.text("abcd", min_size=4, max_size=12), st.text("abcd/"))
+def test_what_is_found_without_the_automaton_is_what_it_finds(one: str, other: str, text: str) -> None:
+    told = {one, other}
+    covered = {place + shift for value in told for place in _places(value, text) for shift in range(len(value))}
+    runs = "".join("#" if place in covered else char for place, char in enumerate(text))
+    expected = MASK.join(part for part in re.split("#+", runs))
+    assert TextMask(sorted(told)).mask(text) == expected
+
+
+def _places(value: str, text: str) -> list[int]:
+    """Where `value` is found from left to right, one after the other."""
+    return [found.start() for found in re.finditer(re.escape(value), text)]
+
+
+UNIT = UUID("550e8400-e29b-41d4-a716-446655440000")
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize(
+    ("told", "value"),
+    [
+        ("8374650199", 8374650199),
+        ("8374650199", -118374650199),
+        ("83746501", 83746501.0),
+        ("83746.501", 83746.501),
+        ("8374650199", Decimal("8374650199.5")),
+        (str(UNIT), UNIT),
+        (UNIT.hex, UNIT),
+        ("8374", 8374),
+        ("83.5", Decimal("83.5")),
+    ],
+)
+def test_a_number_that_shows_a_told_value_is_known(told: str, value: object) -> None:
+    mask = TextMask([told])
+    assert mask.has_numerals
+    assert mask.is_numeral(value)
+    assert mask.is_numeral(value, short=False) == (len(told) >= 8)
+
+
+@pytest.mark.parametrize(
+    "value", [18374, 8374.5, True, pytest.param(10**5000, id="huge"), 3j, None, "8374", Decimal("1E+1000000000")]
+)
+def test_a_number_that_only_holds_four_digits_or_cannot_be_written_is_not(value: object) -> None:
+    assert not TextMask(["8374"]).is_numeral(value)
+
+
+def test_where_no_told_value_can_be_a_number_none_is_looked_at() -> None:
+    assert not TextMask(["hunter2-secret"]).has_numerals
+    assert not TextMask().has_numerals

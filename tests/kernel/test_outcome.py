@@ -2,7 +2,7 @@ import contextlib
 import copy
 import pickle
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import pytest
@@ -125,3 +125,31 @@ def test_the_editable_fields_are_kept_as_a_tuple() -> None:
     suspend = Suspend("ask", editable=cast(Any, ["call", "tool"]))
     assert suspend.editable == ("call", "tool")
     assert hash(suspend) == hash(Suspend("ask", editable=("call", "tool")))
+
+
+class Loud(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        raise SystemExit("said")
+
+    def __format__(self, spec: str) -> str:
+        raise SystemExit("formatted")
+
+
+@pytest.mark.fault(26)
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Allow(Loud("a")),
+        Block(Loud("a"), code=Loud("b")),
+        Suspend(Loud("a"), code=Loud("b"), editable=(Loud("c"),), on_timeout=cast(Any, Loud("escalate"))),
+        Escalate(Loud("a"), queue=Loud("b")),
+        Retry(Loud("a"), feedback=Loud("b")),
+    ],
+    ids=lambda outcome: type(outcome).__name__,
+)
+def test_the_words_of_an_outcome_are_plain_text(outcome: Outcome) -> None:
+    words = [getattr(outcome, field.name) for field in fields(cast(Any, outcome))]
+    assert Loud not in {type(word) for word in (*words, *getattr(outcome, "editable", ()))}
+    assert f"{words[0]}" == "a"

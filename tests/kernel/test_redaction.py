@@ -15,7 +15,7 @@ from tests.outside import one_of_three, steady_loop
 
 from tenter.kernel.frozen import FrozenDict, freeze
 from tenter.kernel.masking import MASK, FuzzyPair, KeyPattern
-from tenter.kernel.redaction import Redactor
+from tenter.kernel.redaction import CHARACTERS_AT_ONCE, LONGEST_EXCEPTION, Redactor
 
 SECRET = "hunter2/é hunter2"
 CARD = KeyPattern(name="card", prefix="card_", body="[a-z]{8}", chars="a-z")
@@ -177,6 +177,30 @@ async def test_the_loop_goes_on_while_a_large_or_hostile_text_is_masked(text: st
     await one_of_three(attempt)
 
 
+@pytest.mark.promise(4)
+async def test_the_loop_goes_on_while_a_text_full_of_secrets_is_masked_that_is_not_long() -> None:
+    text = (SECRET + " ") * ((CHARACTERS_AT_ONCE - 1) // (len(SECRET) + 1))
+
+    async def attempt() -> None:
+        guard = redactor()
+        async with steady_loop(0.025):
+            assert SECRET not in await asyncio.wait_for(guard.apply(text), 20)
+
+    await one_of_three(attempt)
+
+
+async def test_the_loop_goes_on_while_wide_values_are_walked() -> None:
+    guard = redactor()
+    values = [{f"name {n}": n for n in range(100_000)}, [None] * 1_000_000, tuple(range(1_000_000))]
+
+    async def attempt() -> None:
+        async with steady_loop():
+            for value in values:
+                await asyncio.wait_for(guard.apply(value, fuzzy=True), 20)
+
+    await one_of_three(attempt)
+
+
 async def test_the_loop_goes_on_while_very_many_values_are_walked() -> None:
     guard = redactor()
     value = [*({"key": f"value {n}", "n": n, "list": [n, str(n)]} for n in range(20_000)), SECRET]
@@ -241,7 +265,69 @@ def test_an_exception_that_cannot_tell_its_text_or_has_an_endless_cause_is_told_
     assert "Mute: <exception str() failed>" in redactor().mask_exception_text(Mute())
     assert redactor().mask_exception_text(error).startswith("ValueError: 999\nbecause of ValueError: 998\n")
     first.__cause__ = first
-    assert redactor().mask_exception_text(first).startswith("ValueError: first")
+    assert redactor().mask_exception_text(first) == "ValueError: first"
+
+
+@pytest.mark.fault(61)
+async def test_the_loop_goes_on_while_a_huge_exception_is_told() -> None:
+    async def attempt() -> None:
+        group = ExceptionGroup("wide", [ValueError("q" * 100) for _ in range(100_000)])
+        long, chain = ValueError("q" * TEN_MEGABYTES), ValueError("last")
+        for n in range(20_000):
+            cause, chain = chain, ValueError(n)
+            chain.__cause__ = cause
+        for _ in range(10_000):
+            long.add_note("n" * 1000)
+        async with steady_loop():
+            texts = [redactor().mask_exception_text(error) for error in (group, long, chain)]
+        assert [len(text) <= LONGEST_EXCEPTION + 20 for text in texts] == [True] * 3
+        assert texts[0].endswith("… (more exceptions)")
+        assert texts[1].endswith("… (cut)")
+        assert texts[2].endswith("… (more exceptions)")
+
+    await one_of_three(attempt)
+
+
+@pytest.mark.promise(4)
+@pytest.mark.fault(61)
+def test_the_end_of_a_long_exception_shows_no_half_of_a_secret() -> None:
+    for spare in range(4, len(SECRET)):
+        text = "q" * (LONGEST_EXCEPTION - len("ValueError: ") - spare) + SECRET
+        assert redactor().mask_exception_text(ValueError(text + "q" * 100)).endswith(f"q{MASK}… (cut)")
+
+
+@pytest.mark.promise(4)
+@pytest.mark.fault(61)
+def test_the_name_of_an_exceptions_class_is_masked() -> None:
+    def made(name: str) -> Exception:
+        return type(name, (Exception,), {})()
+
+    guard = redactor()
+
+    class Meta(type):
+        @property
+        def __name__(cls) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  # a hook's class may do so
+            raise SystemExit
+
+    class Odd(Exception, metaclass=Meta): ...
+
+    assert guard.mask_exception_name(Odd()) == "Odd"
+    assert guard.mask_exception_name(ValueError(SECRET)) == "ValueError"
+    assert guard.mask_exception_name(made(f"E{SECRET}")) == f"E{MASK}"
+    assert guard.mask_exception_name(made("E" * 250 + SECRET)) == "E" * 250 + f"{MASK}… (cut)"
+    assert SECRET not in guard.mask_exception_text(made(f"E{SECRET}"))
+
+
+def test_a_syntax_error_is_told_with_its_place_and_its_notes() -> None:
+    with pytest.raises(SyntaxError) as caught:
+        compile("def f(:", "hook.py", "exec")
+    caught.value.add_note("a note")
+    lines = redactor().mask_exception_text(caught.value).splitlines()
+    assert lines[0].endswith('File "hook.py", line 1')
+    assert lines[-2:] == ["SyntaxError: invalid syntax", "a note"]
+    odd = SyntaxError("odd")
+    odd.args = (1, 2, 3)
+    assert redactor().mask_exception_text(odd).startswith("SyntaxError: ")
 
 
 def test_a_context_that_was_suppressed_is_not_told() -> None:

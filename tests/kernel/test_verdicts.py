@@ -1,9 +1,14 @@
+import types
+from collections.abc import Callable, Generator
+from enum import Enum
+from pathlib import PurePosixPath
 from typing import cast
 
 import pytest
 from tests.kernel.workshop import (
     REDACTOR,
     SECRET,
+    WORK,
     After,
     Before,
     Grant,
@@ -21,7 +26,9 @@ from tenter.kernel import (
     Allow,
     Block,
     Escalate,
+    Failed,
     HookFailure,
+    OperationFailed,
     Outcome,
     Policy,
     Result,
@@ -130,7 +137,7 @@ async def test_an_answer_that_nobody_can_look_into_is_a_failure(where: str) -> N
 
     decision = await dispatch(at("work.before", hook, name="h"))
     assert isinstance(decision.outcome, Block)
-    assert [record.result for record in decision.records] == ["crashed"]
+    assert [record.result for record in decision.records] == ["bad_output" if where == "answer" else "crashed"]
 
 
 async def test_a_rewrite_to_what_python_takes_for_equal_is_a_rewrite() -> None:
@@ -151,7 +158,7 @@ async def test_an_allow_waives_what_inner_hooks_ask_for() -> None:
     "answer",
     [
         Block(SECRET),
-        Suspend("why", editable=(SECRET,)),
+        Suspend("why", editable=(f"extra.{SECRET}",)),
         Block("x", code="sk_abcdefghij"),
         Escalate("x", queue="sk_abcdefghij"),
     ],
@@ -178,3 +185,170 @@ async def test_a_reason_without_end_is_cut(error: Exception) -> None:
     decision = await dispatch(at("work.before", raising(error), name="h"))
     assert len(decision.records[0].reason) < 20_000
     assert decision.records[0].reason.endswith("(cut)")
+
+
+async def test_a_person_may_change_fields_of_the_event_and_what_is_in_them_alone() -> None:
+    for editable, result in (
+        (("text", "extra.a.b"), "ok"),
+        (("text", "argumnets"), "bad_output"),
+        (("op",), "bad_output"),
+    ):
+        asks = Suspend("sure?", editable=editable)
+        (record,) = (await dispatch(at("work.before", saying(asks), name="h", on_error="warn"))).records
+        assert (record.result, "which the event does not have" in record.reason) == (result, result != "ok")
+    (record,) = (
+        await runtime(
+            at("work.before", saying(Suspend("?", editable=(SECRET,))), name="h"), redactor=REDACTOR
+        ).dispatch("work.before", before())
+    ).records
+    assert SECRET not in record.reason
+
+
+@pytest.mark.promise(11)
+async def test_an_approval_is_not_changed_to_what_python_takes_for_equal() -> None:
+    granted = Op(id="op", approval=Grant(hooks=("a",), digest="d"))
+    event = Before(envelope=1, op=granted)
+    for other in (Before(envelope=True, op=granted), Before(envelope=1.0, op=granted)):
+        decision = await dispatch(at("work.before", saying(other), name="h"), event=event)
+        assert [record.result for record in decision.records] == ["bad_output"]
+    after = After(result="r", extra={"n": 1})
+    (record,) = (
+        await runtime(at("work.after", lambda e: e.replace(extra={"n": True}), name="h")).dispatch("work.after", after)
+    ).records
+    assert record.result == "bad_output"
+
+
+class Alike(Enum):
+    """Equal to nothing without a fight."""
+
+    ONE = "one"
+
+    def __eq__(self, other: object) -> bool:
+        raise SystemExit(3)
+
+    __hash__ = Enum.__hash__
+
+
+@pytest.mark.fault(26)
+@pytest.mark.parametrize("value", [2**70, "\ud800", 1.5, Alike.ONE, (Alike.ONE, 1)], ids=repr)
+async def test_an_echo_of_the_event_just_works_whatever_it_holds(value: object) -> None:
+    event = before("\ud800", extra={"n": value})
+    decision = await dispatch(at("work.before", lambda e: e.replace(extra={"n": value}), name="h"), event=event)
+    assert (decision.records, decision.outcome) == ((), None)
+    decision = await dispatch(at("work.before", lambda e: e.replace(extra={"n": Alike.ONE}), name="h"))
+    assert [record.modified for record in decision.records] == [True]
+
+
+class Nameless(type):
+    @property
+    def __name__(cls) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  # hostile on purpose
+        raise SystemExit(4)
+
+
+class Untold(Exception, metaclass=Nameless):
+    """It does not say its name."""
+
+
+class Denies(Exception):
+    @property
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]  # hostile on purpose
+        raise SystemExit(5)
+
+
+def untold() -> Exception:
+    return Untold("x")
+
+
+def denies() -> Exception:
+    return Denies()
+
+
+def bad_syntax() -> SyntaxError:
+    error = SyntaxError("x")
+    error.text, error.lineno, error.filename = cast(str, 5), 1, "f"
+    return error
+
+
+def changed_failure() -> HookFailure:
+    error = HookFailure("crashed", "x")
+    error.reason, error.code = cast(str, 5), "no word at all"
+    return error
+
+
+def changed_operation() -> OperationFailed:
+    error = OperationFailed("x")
+    error.code = "no word at all"
+    return error
+
+
+@pytest.mark.fault(26)
+@pytest.mark.parametrize(
+    "make", [untold, denies, bad_syntax, changed_failure, changed_operation], ids=lambda make: make.__name__
+)
+async def test_an_exception_that_does_not_let_itself_be_told_is_a_crash(make: Callable[[], Exception]) -> None:
+    decision = await dispatch(at("work.before", raising(make()), name="h"))
+    assert isinstance(decision.outcome, Block)
+    assert [record.result for record in decision.records] == ["crashed"]
+
+    async def body(event: Before) -> str:
+        raise make()
+
+    ending = await runtime().run(WORK, before(), body)
+    assert isinstance(ending, Failed)
+    assert ending.code in ("internal", "crashed")
+
+
+class ToldOnce(Exception):
+    """Its text is looked for where nobody expects an end of the process."""
+
+    @property
+    def __cause__(self) -> BaseException:  # pyright: ignore[reportIncompatibleVariableOverride]  # hostile on purpose
+        raise SystemExit(6)
+
+
+@pytest.mark.fault(26)
+async def test_an_exception_whose_telling_ends_the_process_is_a_crash() -> None:
+    decision = await dispatch(at("work.before", raising(ToldOnce("x")), name="h"))
+    assert [(record.result, record.exception) for record in decision.records] == [("crashed", "ToldOnce")]
+
+
+@pytest.mark.fault(26)
+async def test_a_coroutine_that_raises_when_it_is_closed_is_a_bad_answer() -> None:
+    @types.coroutine
+    def once() -> Generator[None, None, None]:
+        yield
+
+    async def begun() -> None:
+        try:
+            await once()
+        finally:
+            raise SystemExit(9)
+
+    def hook(event: Before) -> object:
+        answer = begun()
+        answer.send(None)
+        return answer
+
+    (record,) = (await dispatch(at("work.before", hook, name="h"))).records
+    assert (record.result, "raised SystemExit when it was closed" in record.reason) == ("bad_output", True)
+
+
+@pytest.mark.fault(26)
+async def test_an_answer_that_was_changed_after_it_was_made_is_judged_again() -> None:
+    for field, value in (("reason", 5), ("code", "no word"), ("stop", "yes")):
+        block = Block("no")
+        object.__setattr__(block, field, value)
+        decision = await dispatch(at("work.before", saying(block), name="h"))
+        assert ([record.result for record in decision.records], decision.failed) == (["crashed"], True)
+
+
+class EndsAll(PurePosixPath):
+    def __str__(self) -> str:
+        raise SystemExit(4)
+
+
+@pytest.mark.fault(26)
+async def test_a_replacement_that_ends_the_process_when_it_is_redacted_is_a_crash() -> None:
+    hook = at("work.before", lambda e: e.replace(extra={"p": EndsAll("/a")}), name="h")
+    decision = await runtime(hook, redactor=REDACTOR).dispatch("work.before", before())
+    assert [record.result for record in decision.records] == ["crashed"]

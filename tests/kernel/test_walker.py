@@ -3,8 +3,10 @@ import enum
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, NamedTuple, cast
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -176,8 +178,50 @@ def test_two_keys_that_are_alike_once_masked_are_both_kept() -> None:
     assert list(result.values()) == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_an_enum_member_stays_what_the_code_says() -> None:
-    assert redacted((Color.HUNTER,))[0] is Color.HUNTER
+@pytest.mark.promise(4)
+@pytest.mark.fault(60)
+def test_an_enum_member_that_shows_a_secret_is_masked_and_any_other_stays() -> None:
+    shown: Any = enum.Enum(
+        "shown", {"BYTES": SECRET.encode(), "PAIR": ("a", SECRET), SECRET: 1, "OPEN": object(), "B": "b"}
+    )
+    for member in (Color.HUNTER, shown["BYTES"], shown["PAIR"], shown[SECRET]):
+        assert redacted({"a": [member], member: 1}) == {"a": [MASK], MASK: 1}
+    value = (shown["OPEN"], shown["B"])
+    assert redacted(value) is value
+
+    class Hidden(bytes, enum.Enum):
+        A = SECRET.encode()
+
+        @property
+        def value(self) -> object:
+            raise SystemExit
+
+    assert redacted([Hidden.A]) == [MASK]
+    number: Any = enum.Enum("number", {"A": 83746501})
+    assert walker("83746501").redact((number["A"],))[0] == (MASK,)
+
+
+@pytest.mark.promise(4)
+@pytest.mark.fault(60)
+@pytest.mark.parametrize("told", ["83746501", "550e8400-e29b-41d4-a716-446655440000"])
+def test_a_number_or_uuid_that_shows_a_secret_is_masked(told: str) -> None:
+    values = [UUID(told)] if "-" in told else [int(told), float(told), Decimal(told), type("T", (int,), {})(told)]
+    for value in values:
+        assert walker(told).redact({"a": [value], value: Leaf((value, True, 7))})[0] == {
+            "a": [MASK],
+            MASK: Leaf((MASK, True, 7)),
+        }
+        assert walker(told).redact(Leaf(value))[0] == Leaf(MASK)
+        assert walker(told).redact(value)[0] == MASK
+        assert walker().redact(freeze({"a": value}))[0] == {"a": value}
+
+
+def test_a_short_number_is_masked_where_it_is_data_and_not_in_a_field() -> None:
+    walk = walker("8374")
+    assert walk.redact({"a": 8374, "b": 83745, "c": (Leaf(8374),)})[0] == {"a": MASK, "b": 83745, "c": (Leaf(8374),)}
+    kept = Leaf(8374)
+    assert walk.redact(kept)[0] is kept
+    assert walk.redact(Leaf((8374, "8374", kept)))[0] == Leaf((MASK, MASK, kept))
 
 
 def test_of_a_text_subclass_only_the_plain_text_counts() -> None:
@@ -337,9 +381,24 @@ def test_a_value_with_too_much_in_it_is_left_to_another() -> None:
     assert walk.redact_little([b"x" * 11], characters=10, values=5) is None
     assert walk.redact_little([1] * 5, characters=10, values=5) is None
     assert walk.redact_little("x" * 10, characters=10, values=5) == ("x" * 10, ())
+    for wide in (dict.fromkeys(range(6)), [None] * 6, (None,) * 41, tuple(range(6)), FrozenDict.fromkeys(range(6))):
+        assert walk.redact_little(wide, characters=10, values=5) is None
     large = freeze(["x" * 11])
     walk.redact(large)
     assert walk.redact_little(large, characters=10, values=5) == (large, ())
+
+
+def test_a_text_in_which_much_may_change_is_left_to_another() -> None:
+    walk = walker()
+    assert walk.redact_little([SECRET] * 10, characters=16 * 150, values=50) == ([MASK] * 10, [])
+    assert walk.redact_little([SECRET] * 10, characters=16 * 149, values=50) is None
+    assert walk.redact_little(["x" * 15] * 10, characters=150, values=50) is not None
+
+
+def test_a_wide_tuple_of_which_all_but_a_little_is_known_is_looked_through() -> None:
+    walk, turns = walker(), tuple(Turn(f"turn {n}") for n in range(30))
+    walk.redact(turns)
+    assert walk.redact_little((*turns, Turn("new")), characters=10, values=5) is not None
 
 
 def test_a_memory_forgets_what_was_not_asked_for_and_lets_it_go() -> None:

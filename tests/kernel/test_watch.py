@@ -120,11 +120,13 @@ async def test_cancellation_by_the_caller_passes_also_at_the_very_deadline() -> 
 
 
 async def test_the_timer_and_the_caller_may_cancel_in_the_same_moment() -> None:
+    class Waited(asyncio.Future[None]):
+        def cancel(self, msg: object = None) -> bool:
+            asyncio.get_running_loop().call_soon(run.cancel)  # before the task hears of this
+            return super().cancel(msg)
+
     async def hook(event: Before) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            run.cancel()
+        await Waited()
 
     run = asyncio.create_task(slow_runtime(at("work.before", hook)).dispatch("work.before", before()))
     done, _ = await asyncio.wait((run,), timeout=5)

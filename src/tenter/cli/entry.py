@@ -15,6 +15,7 @@ from typing import Final, NoReturn
 
 import click
 
+from tenter.cli.leaving import leave
 from tenter.cli.masking import Masking, mask
 from tenter.cli.streams import prepare_streams
 from tenter.cli.texts import escaped
@@ -77,7 +78,7 @@ def tenter(context: click.Context) -> None:
 def main() -> NoReturn:
     """The entry point: runs the verb and turns every ending into an exit code."""
     prepare_streams()
-    sys.exit(run(sys.argv[1:]))
+    leave(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
@@ -94,19 +95,24 @@ def _told(error: BaseException, arguments: list[str], masks: list[Masking]) -> i
     """Tells the user what ended the verb, and gives the exit code for it."""
     match error:
         case click.UsageError():
-            error.show()
+            # Without masks no verb was found, and nothing is said that a file could hold.
+            told = click.UsageError(_hidden(error.format_message(), masks), error.ctx) if masks else error
+            told.show()
             code = MISTAKE
         case click.Abort() | KeyboardInterrupt():
             click.echo("interrupted", err=True)
             code = INTERRUPTED
         case click.ClickException():
-            _say(error.format_message())
+            _say(error.format_message(), masks)
             code = error.exit_code
         case TenterError():
-            _say(str(error))
+            _say(str(error), masks)
+            code = MISTAKE
+        case FileNotFoundError(filename=None) if _has_no_folder():
+            _say("the working folder is not there any more; go to a folder that is", masks)
             code = MISTAKE
         case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EIO, filename=None):
-            _say(f"the output could not be written: {error.strerror}")
+            _say(f"the output could not be written: {error.strerror}", masks)
             code = FAILURE
         case _:
             _report(error, arguments, masks)
@@ -114,12 +120,27 @@ def _told(error: BaseException, arguments: list[str], masks: list[Masking]) -> i
     return code
 
 
-def _say(text: str) -> None:
-    click.echo(f"tenter: {escaped(mask()(text))}", err=True)
+def _say(text: str, masks: list[Masking]) -> None:
+    click.echo(f"tenter: {escaped(_hidden(text, masks))}", err=True)
+
+
+def _hidden(text: str, masks: list[Masking]) -> str:
+    """`text` without secrets; `masks` are those of verbs that know more of them."""
+    for one in (mask(), *masks):
+        text = one(text)
+    return text
+
+
+def _has_no_folder() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109  # it is asked whether there is one
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _report(bug: BaseException, arguments: list[str], masks: list[Masking]) -> None:
-    """Says what is needed to find the bug; `masks` are those of verbs that know more secrets."""
+    """Says what is needed to find the bug."""
     from importlib.metadata import version
 
     text = "\n".join(
@@ -129,7 +150,5 @@ def _report(bug: BaseException, arguments: list[str], masks: list[Masking]) -> N
             "".join(traceback.format_exception(bug)),
         )
     )
-    for one in (mask(), *masks):
-        text = one(text)
     click.echo("tenter came upon a bug of its own. Please report it, with what follows:\n", err=True)
-    click.echo(escaped(text.rstrip()), err=True)
+    click.echo(escaped(_hidden(text, masks).rstrip()), err=True)

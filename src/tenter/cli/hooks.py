@@ -14,7 +14,7 @@ import msgspec
 
 from tenter.catalogue import CATALOGUE
 from tenter.cli.hook_table import POINTS, point_row, table
-from tenter.cli.masking import Masking, mask, masked
+from tenter.cli.masking import Masking, mask, mask_of, masked
 from tenter.cli.options import config_option, json_option
 from tenter.cli.texts import json_text, one_line
 from tenter.config import Listing, Problem, Spec, list_hooks, load, load_user, user_file, validate
@@ -58,9 +58,9 @@ def validate_(*, config: str, as_json: bool) -> int:
     """Check the configuration, and all that it names, without running any of it."""
     problems = validate(config, builtin_tools=BUILTIN_TOOLS)
     if as_json:
-        _print_json({"ok": not problems, "problems": list(map(_problem, problems))}, _mask())
+        _print_json({"ok": not problems, "problems": list(map(_problem, problems))}, mask_of(config))
     else:
-        masking = _mask() if problems else str
+        masking = mask_of(config) if problems else str
         for problem in problems:
             click.echo(one_line(masking(str(problem)), LONGEST))
         click.echo(_verdict(len(problems), config), err=bool(problems))

@@ -21,6 +21,23 @@ def mask(environment: Mapping[str, str] = os.environ) -> Masking:
     return TextMask(values, patterns=PUBLISHED_KEYS, fuzzy=FUZZY_PAIRS).mask
 
 
+def mask_of(config: str, environment: Mapping[str, str] = os.environ) -> Masking:
+    """Masks what `mask` does, and the values that the file at `config` and the user's file name as `secrets`.
+
+    The files are read when there is something to mask, as far as they can be.
+    """
+
+    def masking(text: str) -> str:
+        from tenter.config import secret_names
+        from tenter.kernel import TextMask
+
+        names = secret_names(config, environment)
+        values = [environment[name] for name in sorted(names) if name in environment]
+        return mask(environment)(TextMask(values).mask(text))
+
+    return masking
+
+
 def masked(value: object, masking: Masking) -> object:
     """`value`, of JSON, with every text in it masked; its keys stay."""
     if isinstance(value, str):

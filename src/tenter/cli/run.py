@@ -15,6 +15,7 @@ import msgspec
 
 from tenter.catalogue import Status
 from tenter.cli.masking import Masking
+from tenter.cli.options import config_option
 from tenter.cli.texts import escaped, json_text
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float | None
 @click.command()
 @click.argument("task")
 @click.argument("text", metavar="[INPUT]", default="")
-@click.option("--config", "-c", default="tenter.yaml", show_default=True, help="The configuration file.")
+@config_option
 @click.option("--workspace", "-w", default=None, help="The folder that the agent works in. [default: the file's]")
 @click.option(
     "--timeout",
@@ -81,14 +82,17 @@ def _finite(context: click.Context, option: click.Parameter, value: float | None
 @click.pass_obj
 def run(masks: list[Masking], **options: object) -> int:
     """Run TASK on INPUT ("-": from standard input)."""
-    from tenter.cli.stopping import run_stoppable
+    from tenter.cli.stopping import CutShort, run_stoppable
     from tenter.cli.streams import output_kept
 
     request = msgspec.convert(options, Request)
     if request.text == "-":
         request = msgspec.structs.replace(request, text=_standard_input())
-    with output_kept():
-        finished = run_stoppable(_run(request, masks))
+    try:
+        with output_kept():
+            finished = run_stoppable(_run(request, masks))
+    except CutShort as error:
+        raise click.ClickException(f"the run did not end by itself: {error}") from None
     if isinstance(finished, signal.Signals):
         click.echo(f"ended by {finished.name}", err=True)
         return BY_SIGNAL + finished

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         load as load,
         load_user as load_user,
         parse_spec as parse_spec,
+        secret_names as secret_names,
         user_file as user_file,
     )
     from tenter.config.problem import (
@@ -65,6 +66,7 @@ __all__ = [
     "parse_spec",
     "printable",
     "rows",
+    "secret_names",
     "user_file",
     "validate",
 ]
@@ -84,6 +86,7 @@ __getattr__ = opener(
             "load",
             "load_user",
             "parse_spec",
+            "secret_names",
             "user_file",
         ),
         "problem": (

@@ -22,6 +22,8 @@ from tenter.kernel import freeze
 
 Level = Literal["project", "user"]
 
+_USERS_HINT = "mend what stands there, or take it away; $XDG_CONFIG_HOME names another folder for the user's file"
+
 
 class Draft(msgspec.Struct, frozen=True):
     """A file as far as it can be read. `spec` lacks whatever `problems` are about; None where nothing can be read."""
@@ -36,7 +38,7 @@ def load(path: Path | str, *, level: Level = "project", builtin_tools: Collectio
     `builtin_tools` are the tools that tasks may name without declaring them. Raises ConfigError with every problem of
     the file, also where it cannot be read; positions name the file as `path` does.
     """
-    return parse_spec(_read(Path(path)), str(path), level=level, builtin_tools=builtin_tools)
+    return parse_spec(_read(Path(path), level), str(path), level=level, builtin_tools=builtin_tools)
 
 
 def load_user(environment: Mapping[str, str] = os.environ) -> Spec | None:
@@ -56,8 +58,29 @@ def user_file(environment: Mapping[str, str] = os.environ) -> Path | None:
         return None
     folder = named if named.is_absolute() else Path(cast(str, home), ".config")
     path = folder / "tenter" / "tenter.yaml"
-    # Whatever else stands there, or cannot be looked at, is for `load` to refuse: a guard must not be lost in silence.
-    return path if os.path.lexists(path) else None
+    return None if _is_missing(path) else path
+
+
+def secret_names(path: Path | str, environment: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """The variables that the file at `path` and the user's file name as `secrets`, as far as they can be read."""
+    users = user_file(environment)
+    drafts = [load_draft(path), *([] if users is None else [load_draft(users, level="user")])]
+    return frozenset(name for draft in drafts if draft.spec is not None for name in draft.spec.secrets)
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether nothing stands at `path` and nothing is in the way to it.
+
+    Whatever cannot be looked at is for `load` to refuse: a guard must not be lost in silence.
+    """
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        # A folder that is a link which leads nowhere is there: what it should hold may be not mounted yet.
+        return not any(folder.is_symlink() and not folder.exists() for folder in path.parents)
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def parse_spec(data: bytes, file: str, *, level: Level = "project", builtin_tools: Collection[str] = ()) -> Spec:
@@ -71,7 +94,7 @@ def parse_spec(data: bytes, file: str, *, level: Level = "project", builtin_tool
 def load_draft(path: Path | str, *, level: Level = "project", builtin_tools: Collection[str] = ()) -> Draft:
     """Like `load`, for who wants to look at the rest of a file that has problems. Raises nothing."""
     try:
-        data = _read(Path(path))
+        data = _read(Path(path), level)
     except ConfigError as error:
         return Draft(None, error.problems)
     return parse_draft(data, str(path), level=level, builtin_tools=builtin_tools)
@@ -95,7 +118,7 @@ def parse_draft(data: bytes, file: str, *, level: Level = "project", builtin_too
     return Draft(freeze(msgspec.convert({**values, **made}, Spec)), problems)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, level: Level) -> bytes:
     """The bytes of a regular file, at most one more than may be read; what is no regular file is never opened."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -103,9 +126,11 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(LARGEST + 1)
     except FileNotFoundError:
-        raise _unreadable(path, "there is no such file", "make one with 'tenter init', or name another") from None
+        hint = _USERS_HINT if level == "user" else "make one with 'tenter init', or name another"
+        raise _unreadable(path, "there is no such file", hint) from None
     except OSError as error:
-        raise _unreadable(path, f"the file cannot be read: {error.strerror}", "") from None
+        hint = _USERS_HINT if level == "user" else ""
+        raise _unreadable(path, f"the file cannot be read: {error.strerror}", hint) from None
     except ValueError as error:
         raise _unreadable(path, f"this is not the name of a file: {error}", "") from None
 

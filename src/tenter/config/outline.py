@@ -4,6 +4,7 @@
 the real one; everything else is what will be in force.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,7 +74,7 @@ def hook_files(spec: Spec, user: Spec | None) -> tuple[HookFile, ...]:
 
 def _hook_file(spec: Spec, band: Band, timeout: float) -> HookFile:
     own = spec.hooks.defaults.timeout_seconds
-    folder = Path(spec.file).resolve().parent
+    folder = Path(os.path.realpath(spec.file)).parent
     # What the project says of deadlines does not hold for the user's hooks.
     return HookFile(spec=spec, band=band, folder=folder, timeout=own if own != timeout else None)
 

@@ -30,7 +30,7 @@ def validate(
 
 
 def _models(spec: Spec) -> Iterator[Problem]:
-    folder = Path(spec.file).resolve().parent
+    folder = Path(os.path.realpath(spec.file)).parent
     for name, model in spec.models.items():
         path = folder / model.file
         try:
@@ -43,7 +43,7 @@ def _models(spec: Spec) -> Iterator[Problem]:
 
 
 def _tools(spec: Spec) -> Iterator[Problem]:
-    folder = Path(spec.file).resolve().parent
+    folder = Path(os.path.realpath(spec.file)).parent
     for name, tool in spec.tools.items():
         if tool.python is not None and isinstance(found := find_target(tool.python, folder), Unresolved):
             message = f"the target {tool.python!r}: {found.message}"

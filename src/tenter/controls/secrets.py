@@ -11,6 +11,10 @@ from tenter.kernel import MASK, FuzzyPair, KeyPattern
 _TOKEN: Final = "A-Za-z0-9_-"
 _BASE64: Final = "[A-Za-z0-9+/=]"
 _BETWEEN_LINES: Final = r"(?:\\+[nrt]|[\s\"'+,>|\\])*"  # as in a file, in JSON, in a quoted mail, in source code
+_NUMBERED: Final = (
+    r"(?:[^\r\n\\]*[:-][0-9]{1,9}[:-]|[ \t]*[0-9]{1,9}(?:[ \t:|.)]|\\+t))"  # as search and listing tools show lines
+)
+_NEXT: Final = rf"{_BETWEEN_LINES}(?:(?:\\+[nr]|[\r\n]){_NUMBERED}{_BETWEEN_LINES})?"
 _KEY_LABEL: Final = r"(?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 
 
@@ -64,10 +68,10 @@ PUBLISHED_KEYS: Final[tuple[KeyPattern, ...]] = (
     KeyPattern(
         name="private-key",
         prefix=f"-----BEGIN {_KEY_LABEL}",
-        body=rf"{_BETWEEN_LINES}(?:[A-Z][A-Za-z-]+: [^\r\n\\]+{_BETWEEN_LINES}){{0,6}}"
-        rf"{_BASE64}{{32,}}(?:{_BETWEEN_LINES}{_BASE64}{{16,}})*"
-        rf"(?:(?:{_BETWEEN_LINES}{_BASE64}{{1,80}}){{0,2}}{_BETWEEN_LINES}-----END {_KEY_LABEL}"
-        rf"|{_BETWEEN_LINES}{_BASE64}{{1,15}}\z)?",
+        body=rf"{_NEXT}(?:[A-Z][A-Za-z-]+: [^\r\n\\]+{_NEXT}){{0,6}}(?:{_NEXT})?"
+        rf"{_BASE64}{{32,}}(?:{_NEXT}{_BASE64}{{16,}})*"
+        rf"(?:(?:{_NEXT}{_BASE64}{{1,80}}){{0,2}}{_NEXT}-----END {_KEY_LABEL}"
+        rf"|{_NEXT}{_BASE64}{{1,15}}\z)?",
         chars=r"A-Za-z0-9+/=\s\\",
         embedded=True,
     ),

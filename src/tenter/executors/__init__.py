@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from tenter.executors.command_settings import (
         CommandHook as CommandHook,
     )
+    from tenter.executors.descendants import (
+        COOKIES as COOKIES,
+        within as within,
+    )
     from tenter.executors.function import (
         FunctionHook as FunctionHook,
         function_hook as function_hook,
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "COOKIES",
     "CommandHook",
     "FunctionHook",
     "HookEnded",
@@ -51,6 +56,7 @@ __all__ = [
     "load_target",
     "plugin_hooks",
     "run_process",
+    "within",
 ]
 
 __getattr__ = opener(
@@ -58,6 +64,10 @@ __getattr__ = opener(
     {
         "command": ("command_hook",),
         "command_settings": ("CommandHook",),
+        "descendants": (
+            "COOKIES",
+            "within",
+        ),
         "function": (
             "FunctionHook",
             "function_hook",

@@ -17,6 +17,7 @@ from msgspec import UNSET
 
 from tenter.executors.answer import disposition_of, holds, interpret, redacted, result_of
 from tenter.executors.command_settings import CommandHook
+from tenter.executors.descendants import COOKIES, within
 from tenter.executors.kind import HookEnded, HookStarted, Surroundings
 from tenter.executors.process import ProcessResult, ProcessSpec, run_process
 from tenter.kernel import Declaration, Event, Frame, HookFailure, Outcome, Redactor, current_frame
@@ -24,10 +25,13 @@ from tenter.wire import Ended, Execution, Verdict, encode_payload, environment, 
 
 T = TypeVar("T")
 
-INHERITED: Final = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
-"""What a hook gets of the parent's environment, where set, besides `LC_*` and what its `pass_env` names."""
 COOKIE: Final = "TENTER_HOOK_ID"
-"""The variable with the id of the execution: hooks may log it, and what they leave running is found by it."""
+"""The variable with the id of the execution: hooks may log it, and what they leave running is found by it.
+
+In a hook of a tenter that a hook runs, the outer hook's value and a dot stand before it: it is a part of both.
+"""
+INHERITED: Final = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", *COOKIES)
+"""What a hook gets of the parent's environment, where set, besides `LC_*` and what its `pass_env` names."""
 UNRECORDED: Final = "journal_failed"
 """The code of the failure of a hook whose start or end could not be recorded."""
 AT_ONCE: Final = 64 * 1024
@@ -153,7 +157,7 @@ class CommandCall:
             max_output_bytes=hook.output_limit,
             stdout_is_answer=hook.verdict,
             cookie_name=COOKIE,
-            cookie=execution.id,
+            cookie=within(self._surroundings.environment.get(COOKIE), execution.id),
         )
 
     async def _read(self, result: ProcessResult, event: Event) -> _Finished:

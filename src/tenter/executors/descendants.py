@@ -10,6 +10,8 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
 
+COOKIES = ("TENTER_HOOK_ID", "TENTER_TOOL_CALL")
+"""The variables that carry marks; passed on to whatever is started, or a call within a call would lose the outer's."""
 PROCESSES = "/proc"
 SLICE = 100
 """Processes looked at before the event loop has its turn (about 1 ms; 10 ms on a busy machine)."""
@@ -25,8 +27,16 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.02
 
 
 def environment_mark(variable: str) -> bytes:
-    """The mark of a process whose environment holds exactly this `NAME=value`."""
-    return b"\0" + os.fsencode(variable) + b"\0"
+    """The mark of a process whose environment holds this `NAME=value`, or a value that goes on from it with a dot.
+
+    The latter is that of a call within the call: a hook may run tenter, which has hooks of its own.
+    """
+    return b"\0" + os.fsencode(variable)
+
+
+def within(outer: str | None, call: str) -> str:
+    """The value by which `call` is found, also by the call `outer` that it is a part of, if any."""
+    return f"{outer}.{call}" if outer else call
 
 
 def last_started() -> int | None:
@@ -70,7 +80,7 @@ def look(ids: Iterable[int], mark: bytes) -> tuple[list[int], list[int]]:
     bare: list[int] = []
     for each in ids:
         environment = _environment(each)
-        if mark in environment:
+        if _carries(environment, mark):
             marked.append(each)
         elif environment == BARE:
             bare.append(each)
@@ -92,7 +102,7 @@ def end(process: int, mark: bytes) -> bool:
     """Kill the process if it carries the mark still; never one that got its id meanwhile."""
     handle = _handle(process)
     try:
-        if mark not in _environment(process):
+        if not _carries(_environment(process), mark):
             return False
         if handle is None:
             os.kill(process, signal.SIGKILL)
@@ -138,6 +148,10 @@ def candidates(since: int | None) -> list[int]:
     if since is None or last is None:
         return running()
     return started_between(running(), since, last)
+
+
+def _carries(environment: bytes, mark: bytes) -> bool:
+    return mark + b"\0" in environment or mark + b"." in environment
 
 
 def _environment(process: int) -> bytes:

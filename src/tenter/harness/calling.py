@@ -20,6 +20,7 @@ from tenter.catalogue import ToolResult
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import Tool
 from tenter.harness.errors import ToolError
+from tenter.harness.shortened import Masking, shortened
 
 MOST_OUTPUT = 64 * 1024
 """Bytes of a result, unless the caller says otherwise."""
@@ -50,7 +51,7 @@ async def call_tool(
     context = _timed(tool, context)
     remaining = context.remaining()
     if remaining is not None and remaining <= 0:
-        return _broken(f"the tool {tool.name!r} was not called: the run's deadline has passed", "timeout")
+        return _broken(f"the tool {tool.name!r} was not called: the run's deadline has passed", "timeout", context.mask)
     work = _start(tool, arguments, context)
     try:
         limit = None if remaining is None else remaining + tool.grace_seconds
@@ -59,16 +60,21 @@ async def call_tool(
         await _give_up(work, tool.grace_seconds)
         raise
     if done and not work.cancelled():
-        return bounded(work.result(), max_output_bytes)
+        return bounded(work.result(), max_output_bytes, context.mask)
     await _give_up(work, 0)
     still = "" if tool.awaits else "; it may still be at work"
     return _broken(
-        f"the tool {tool.name!r} did not end within {round(remaining or 0, 2):g} s and was given up{still}", "timeout"
+        f"the tool {tool.name!r} did not end within {round(remaining or 0, 2):g} s and was given up{still}",
+        "timeout",
+        context.mask,
     )
 
 
-def bounded(result: ToolResult, limit: int) -> ToolResult:
-    """`result` with at most `limit` bytes of output as UTF-8; lone surrogates are escaped."""
+def bounded(result: ToolResult, limit: int, mask: Masking) -> ToolResult:
+    """`result` with at most `limit` bytes of output as UTF-8; lone surrogates are escaped.
+
+    Output that is cut is masked before, or half a secret could be left of it.
+    """
     text = result.output
     raw = text[: limit + 1].encode("utf-8", "backslashreplace")
     if len(raw) <= limit and len(text) <= limit:
@@ -76,6 +82,7 @@ def bounded(result: ToolResult, limit: int) -> ToolResult:
         return result if kept == text else msgspec.structs.replace(result, output=kept)
     note = f"\n[cut here: the whole output has {len(text)} characters]"
     room = limit - len(note) if limit > 4 * len(note) else limit
+    raw = shortened(text, limit, mask).encode("utf-8", "backslashreplace")
     kept = raw[:room].decode("utf-8", "ignore") + (note if room < limit else "")
     return msgspec.structs.replace(result, output=kept, truncated=True)
 
@@ -102,7 +109,7 @@ def _start(tool: Tool, arguments: Mapping[str, object], context: ToolContext) ->
     try:
         threading.Thread(target=work, name=f"tenter-tool-{tool.name}", daemon=True).start()
     except RuntimeError as error:  # no thread is to be had
-        future.set_result(_raised(tool, error))
+        future.set_result(_raised(tool, error, context.mask))
     return future
 
 
@@ -127,7 +134,7 @@ def _contained(tool: Tool, arguments: Mapping[str, object], context: ToolContext
     try:
         return _result(tool, _invoke(tool, arguments, context))
     except BaseException as error:  # in a thread not even SystemExit and KeyboardInterrupt are anybody else's
-        return _raised(tool, error)
+        return _raised(tool, error, context.mask)
 
 
 async def _in_loop(tool: Tool, arguments: Mapping[str, object], context: ToolContext) -> ToolResult:
@@ -139,9 +146,9 @@ async def _in_loop(tool: Tool, arguments: Mapping[str, object], context: ToolCon
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return _raised(tool, error)
+        return _raised(tool, error, context.mask)
     except BaseException as error:  # SystemExit would leave the event loop
-        return _raised(tool, error)
+        return _raised(tool, error, context.mask)
 
 
 def _invoke(tool: Tool, arguments: Mapping[str, object], context: ToolContext) -> object:
@@ -176,12 +183,12 @@ def _told(tool: Tool, error: BaseException) -> str:
     return f"the tool {tool.name!r} failed: {type(error).__name__}: {text}".removesuffix(": ")
 
 
-def _raised(tool: Tool, error: BaseException) -> ToolResult:
+def _raised(tool: Tool, error: BaseException, mask: Masking) -> ToolResult:
     told = _told(tool, error)
     if isinstance(error, ToolError):
-        return bounded(ToolResult(output=told, is_error=True), MOST_ERROR)
-    return _broken(told, "tool")
+        return bounded(ToolResult(output=told, is_error=True), MOST_ERROR, mask)
+    return _broken(told, "tool", mask)
 
 
-def _broken(text: str, code: Literal["tool", "timeout"]) -> ToolResult:
-    return bounded(ToolFailure(output=text, is_error=True, code=code), MOST_ERROR)
+def _broken(text: str, code: Literal["tool", "timeout"], mask: Masking) -> ToolResult:
+    return bounded(ToolFailure(output=text, is_error=True, code=code), MOST_ERROR, mask)

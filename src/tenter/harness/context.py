@@ -1,6 +1,6 @@
 """What a tool is handed beside its arguments."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tenter.harness.workspace import Workspace
@@ -17,6 +17,8 @@ class ToolContext:
     """The whole environment of a program that the tool starts."""
     deadline: float | None = None
     """When the call must end, in seconds since the epoch as `clock` tells them; None: never."""
+    mask: Callable[[str], str] = str
+    """Takes secrets out of a text. What a tool returns is masked anyway; one that cuts a text masks it before."""
 
     def remaining(self) -> float | None:
         """Seconds until the deadline, below 0 when it has passed; None where there is none."""

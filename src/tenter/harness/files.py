@@ -13,6 +13,7 @@ from tenter.config import printable
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import tool
 from tenter.harness.errors import ToolError, shown
+from tenter.harness.shortened import line_masking
 from tenter.harness.workspace import Place
 from tenter.kernel import MASK
 
@@ -45,7 +46,8 @@ def read_file(
     numbered = _lines(text)
     if first_line > max(1, len(numbered)):
         raise ToolError(f"{shown(path)} has {len(numbered)} lines; line {first_line} is past its end")
-    return "".join(numbered[first_line - 1 :][:lines])
+    mask = line_masking(text, context.mask)
+    return "".join(map(mask, numbered[first_line - 1 :][:lines]))
 
 
 @tool(timeout_seconds=30)

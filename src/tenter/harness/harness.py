@@ -5,18 +5,18 @@ brought to its end `drive`'s.
 """
 
 import asyncio
-import math
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypedDict, Unpack
+from typing import Self, Unpack
 
 import msgspec
 
 from tenter.agent import LOOP_VERSION, AgentLoop, Ended, Plan, Standing, status_of
 from tenter.catalogue import EMPTY, SHUTDOWN, Envelope, Limits, LoopFacts, Participant, ShutdownEvent, TaskRef
+from tenter.harness.arguments import RunArguments, check_arguments, envelope_of, limits_of
 from tenter.harness.bodies import Bodies, nothing
 from tenter.harness.context import ToolContext
 from tenter.harness.drive import drive
@@ -24,29 +24,18 @@ from tenter.harness.local import LocalEngine, Run, Watcher
 from tenter.harness.result import RunResult
 from tenter.harness.setup import Given, Setup, TaskSetup, set_up
 from tenter.journal import Store
-from tenter.kernel import Clock, Random, Runtime, TenterError, Trace, freeze
+from tenter.kernel import Clock, Random, Runtime, TenterError, Trace
 
 _INSIDE: ContextVar[tuple["Harness", ...]] = ContextVar("tenter_runs_of", default=())
 """The harnesses in whose runs the present code is."""
 
 
-class RunArguments(TypedDict, total=False):
-    """What `Harness.run` takes beside the task and its input."""
-
-    principal: str | None
-    session_id: str | None
-    correlation_id: str | None
-    participants: tuple[Participant, ...]
-    entities: tuple[str, ...]
-    metadata: Mapping[str, object]
-    deadline: float | None
-    max_steps: int
-    loop: LoopFacts | None
-    watcher: Watcher | None
-
-
 class Harness:
     """Runs tasks. Safe to use for several runs at once; `close` it, or use it as `async with`.
+
+    What a hook leaves running after its end (a task that swallows its cancellation, a thread, work in the loop's
+    executor) is not ended by `close`: `asyncio.run` and the interpreter wait for such leftovers, as for anybody's. The
+    command line does not wait for them; a program that must not either ends its loop and process itself.
 
     Everything is checked when it is made: a mistake in the file or in a hook is raised then, not at the first run.
     """
@@ -112,24 +101,26 @@ class Harness:
         """
         setup = self._setup
         with self._counted():
-            equipped = setup.task(task)
-            limits = _limits(deadline, max_steps)
-            run_id = f"{setup.random.getrandbits(64):016x}"
-            envelope = Envelope(
-                run_id=run_id,
-                task=TaskRef(id=run_id, name=task, version=equipped.spec.version),
-                correlation_id=correlation_id or run_id,
-                session_id=session_id,
+            given = RunArguments(
                 principal=principal,
-                participants=tuple(participants),
-                entities=tuple(entities),
-                metadata=_frozen(metadata),
+                session_id=session_id,
+                correlation_id=correlation_id,
+                participants=participants,
+                entities=entities,
+                metadata=metadata,
+                loop=loop,
+                watcher=watcher,
             )
+            check_arguments(task, input, given)
+            limits = limits_of(deadline, max_steps)
+            equipped = setup.task(task)
+            run_id = f"{setup.random.getrandbits(64):016x}"
+            envelope = envelope_of(TaskRef(id=run_id, name=task, version=equipped.spec.version), given)
             # Once for the whole run, so that every event has the same envelope and tools.
             plan = await setup.redactor.apply(_plan(equipped, envelope, input, limits))
             loop = await setup.redactor.apply(loop)
             run = self._run(equipped, plan.envelope, loop=loop, watcher=watcher)
-            engine, started = LocalEngine(run, deadline), setup.clock.now()
+            engine, started = LocalEngine(run, limits.deadline), setup.clock.now()
             try:
                 standing = await drive(engine, AgentLoop(engine, plan), self._first_entry(plan))
             finally:
@@ -187,7 +178,12 @@ class Harness:
 
     def _run(self, task: TaskSetup, envelope: Envelope, *, loop: LoopFacts | None, watcher: Watcher | None) -> Run:
         setup = self._setup
-        context = ToolContext(workspace=setup.workspace, clock=setup.clock, environment=setup.tool_environment)
+        context = ToolContext(
+            workspace=setup.workspace,
+            clock=setup.clock,
+            environment=setup.tool_environment,
+            mask=setup.redactor.mask_text,
+        )
         return Run(
             envelope=envelope,
             runtime=setup.runtime,
@@ -231,7 +227,9 @@ class Harness:
             started_at=started,
             ended_at=run.clock.now(),
         )
-        return msgspec.structs.replace(await run.redactor.apply(result), trace=run.trace.events())
+        # A name that a hook made, as that of an exception's class, is put into the trace as it is.
+        trace = await run.redactor.apply(run.trace.events())
+        return msgspec.structs.replace(await run.redactor.apply(result), trace=trace)
 
 
 def _plan(task: TaskSetup, envelope: Envelope, text: str, limits: Limits) -> Plan:
@@ -246,18 +244,3 @@ def _plan(task: TaskSetup, envelope: Envelope, text: str, limits: Limits) -> Pla
         tools=tuple(task.infos.values()),
         limits=limits,
     )
-
-
-def _frozen(metadata: Mapping[str, object]) -> Mapping[str, object]:
-    try:
-        return freeze(metadata)
-    except (TypeError, ValueError) as error:
-        raise TenterError(f"the metadata of a run must be data: {error}") from None
-
-
-def _limits(deadline: float | None, max_steps: int) -> Limits:
-    if deadline is not None and not math.isfinite(deadline):
-        raise TenterError(f"the deadline of a run must be in seconds since the epoch, not {deadline!r}; None for none")
-    if max_steps < 1:
-        raise TenterError(f"max_steps must be at least 1, not {max_steps!r}")
-    return Limits(deadline=deadline, max_steps=max_steps)

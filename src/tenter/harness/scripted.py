@@ -15,7 +15,6 @@ from tenter.harness.errors import shown
 from tenter.harness.script import Step, Turn, When, load_script
 from tenter.kernel import OperationFailed, Regex
 
-
 _ROLE = attrgetter("role")
 
 

@@ -7,6 +7,7 @@ answers. Patterns are RE2's, which is linear in hostile text.
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated
 
 from tenter.config import printable
@@ -14,6 +15,7 @@ from tenter.harness.context import ToolContext
 from tenter.harness.definition import tool
 from tenter.harness.errors import ToolError, shown
 from tenter.harness.files import MOST_BYTES
+from tenter.harness.shortened import Masking, line_masking
 from tenter.harness.workspace import FOLDER, Place, open_regular
 from tenter.kernel import Regex, RegexError
 
@@ -72,7 +74,8 @@ def grep(
         for found in _files(place, context):
             if wanted is not None and not wanted(found.path):
                 continue
-            hits += _hits(found, printable(_prefix(place) + found.path), regex, MOST_HITS + 1 - len(hits))
+            path = printable(_prefix(place) + found.path)
+            hits += _shown(path, _hits(found, regex, MOST_HITS + 1 - len(hits)), context.mask)
             if len(hits) > MOST_HITS:
                 hits[MOST_HITS:] = [f"[cut here: more than {MOST_HITS} lines match; narrow the search down]"]
                 break
@@ -174,25 +177,35 @@ def _below(folder: int, prefix: str, depth: int) -> Iterator[Found]:
                 os.close(inner)
 
 
-def _hits(found: Found, path: str, regex: Regex, most: int) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """The lines of a text that match, each with its number."""
+
+    text: str = ""
+    lines: tuple[tuple[int, str], ...] = ()
+
+
+def _hits(found: Found, regex: Regex, most: int) -> Hits:
     try:
         with open_regular(found.folder, found.name) as file:
             data = file.read(MOST_BYTES + 1)
     except OSError:  # it vanished, may not be read, or is a link: what that leads to is found where it is
-        return []
+        return Hits()
     if len(data) > MOST_BYTES or b"\0" in data:
-        return []
+        return Hits()
     try:
         text = data.decode()
     except UnicodeDecodeError:
+        return Hits()
+    numbered = enumerate(text.split("\n"), start=1)
+    return Hits(text, tuple(islice(((number, line) for number, line in numbered if regex.search(line)), most)))
+
+
+def _shown(path: str, hits: Hits, mask: Masking) -> list[str]:
+    if not hits.lines:
         return []
-    hits: list[str] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if regex.search(line):
-            hits.append(f"{path}:{number}: {_cut(line)}")
-            if len(hits) == most:
-                break
-    return hits
+    mask_line = line_masking(hits.text, mask)
+    return [f"{path}:{number}: {_cut(mask_line(line))}" for number, line in hits.lines]
 
 
 def _cut(line: str) -> str:

@@ -81,7 +81,7 @@ class Setup:
 def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
     """Builds everything that the file describes; `hooks` are the caller's. Raises ConfigError and RegistrationError."""
     spec, user = load(path, builtin_tools=BUILTIN_TOOLS), load_user()
-    folder = path.resolve().parent
+    folder = Path(os.path.realpath(path)).parent
     clock, random = given.clock or SYSTEM_CLOCK, given.random or SYSTEM_RANDOM
     redactor = redactor_for(spec, user, os.environ)
     store = given.store if given.store is not None else SqliteStore(folder / JOURNAL, clock.now)
@@ -105,6 +105,7 @@ def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
         digest=digest,
         timeout=spec.hooks.defaults.timeout_seconds,
     )
+    _refuse_secret_names(runtime, tasks, redactor)
     return Setup(
         spec=spec,
         workspace=Workspace.at(surroundings.workspace),
@@ -117,6 +118,19 @@ def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
         tool_environment=FrozenDict(inherited_environment(os.environ)),
         tasks=tasks,
     )
+
+
+def _refuse_secret_names(runtime: Runtime, tasks: Mapping[str, TaskSetup], redactor: Redactor) -> None:
+    """Raises RegistrationError for a name that holds a told secret: names stand on record and in listings unmasked."""
+    names = [
+        *((f"a hook at {link.point.label}", link.name, link.hook.source) for link in runtime.links()),
+        *(("a task", name, "") for name in tasks),
+        *(("a tool", tool, "") for task in tasks.values() for tool in task.tools),
+    ]
+    for what, name, source in names:
+        if redactor.mask_text(name) != name:
+            place = f" ({redactor.mask_fuzzy(source)})" if source else ""
+            raise RegistrationError(f"the name of {what}{place} holds a secret, which it would give away; change it")
 
 
 def redactor_for(spec: Spec, user: Spec | None, environment: Mapping[str, str]) -> Redactor:

@@ -10,19 +10,23 @@ from dataclasses import replace
 from typing import Annotated, Final
 
 from tenter.catalogue import ToolResult
-from tenter.executors import ProcessResult, ProcessSpec, run_process
+from tenter.executors import COOKIES, ProcessResult, ProcessSpec, run_process, within
 from tenter.harness.calling import MOST_OUTPUT
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import Tool, tool
 from tenter.harness.errors import ToolError, shown
+from tenter.harness.shortened import MARGIN, Masking, shortened
 
 TIMEOUT_SECONDS: Final = 30.0
 KILL_AFTER_SECONDS: Final = 1.0
 """Between TERM and KILL when the time is up."""
 MOST_BYTES: Final = MOST_OUTPUT - 1024
 """Leaves room for what is said beside the output, so that it is cut once."""
+MOST_CAPTURED: Final = MOST_BYTES + 4 * MARGIN
+"""So that what is looked at beyond the cut for a secret is there, in the longest characters, too."""
 COOKIE: Final = "TENTER_TOOL_CALL"
-INHERITED: Final = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
+INHERITED: Final = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", *COOKIES)
+"""The last, so that whoever started this process finds what it starts."""
 
 
 def inherited_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -52,11 +56,11 @@ async def _shell(
         env=context.environment,
         timeout_seconds=TIMEOUT_SECONDS if remaining is None else max(remaining, 0.0),
         grace_seconds=KILL_AFTER_SECONDS,
-        max_output_bytes=MOST_BYTES,
+        max_output_bytes=MOST_CAPTURED,
         cookie_name=COOKIE,
-        cookie=os.urandom(16).hex(),
+        cookie=within(context.environment.get(COOKIE), os.urandom(16).hex()),
     )
-    return _told(await run_process(spec, b""), spec.timeout_seconds)
+    return _told(await run_process(spec, b""), spec.timeout_seconds, context.mask)
 
 
 shell: Final[Tool] = replace(
@@ -65,14 +69,17 @@ shell: Final[Tool] = replace(
 """It ends its processes itself when the time is up, and then tells what they printed."""
 
 
-def _told(result: ProcessResult, timeout: float) -> ToolResult:
-    printed = [stream.text for stream in (result.stdout, result.stderr) if stream.text]
-    cut = result.stdout.truncated or result.stderr.truncated
+def _told(result: ProcessResult, timeout: float, mask: Masking) -> ToolResult:
+    streams = result.stdout, result.stderr
+    printed = "".join(stream.text for stream in streams)
+    total = sum(stream.total_bytes for stream in streams)
+    cut = total > MOST_BYTES
     if cut:
-        total = result.stdout.total_bytes + result.stderr.total_bytes
-        printed.append(f"\n[cut here: the whole output has {total} bytes]")
+        kept = shortened(printed, MOST_BYTES, mask, is_cut=any(stream.truncated for stream in streams))
+        printed = kept.encode()[:MOST_BYTES].decode("utf-8", "ignore")
+        printed += f"\n[cut here: the whole output has {total} bytes]"
     return ToolResult(
-        output="\n".join((_ending(result, timeout), "".join(printed))).rstrip("\n"),
+        output="\n".join((_ending(result, timeout), printed)).rstrip("\n"),
         is_error=result.result != "ok",
         truncated=cut,
     )

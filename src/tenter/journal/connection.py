@@ -101,7 +101,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection | None:
     if is_new and not create:
         return None
     if is_new:
-        _make_folder(path.parent)
+        _make_folder_of(path)
     elif path.stat().st_size == 0 and _has_content(path.with_name(path.name + "-wal")):
         raise trouble(path, "damaged", "it is empty, but its write-ahead log is not")
     address = f"file:{quote(str(path.absolute()))}?mode={'rwc' if create else 'rw'}"
@@ -168,10 +168,15 @@ def _make_tables(connection: sqlite3.Connection) -> None:
             time.sleep(0.005)
 
 
-def _make_folder(folder: Path) -> None:
+def _make_folder_of(path: Path) -> None:
+    folder = path.parent
     if folder.is_dir():
         return
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        what = "a link that leads nowhere" if folder.is_symlink() else "no folder"
+        raise trouble(path, "io", f"{str(folder)!r} is {what}; take it away") from None
     parent = os.open(folder.parent, os.O_RDONLY)
     try:
         os.fsync(parent)  # or the folder is gone, with all that was synced in it, when the machine stops

@@ -14,6 +14,7 @@ from typing import Final, cast
 
 from tenter.journal.connection import LOCK_SECONDS, connect, identity, in_words, told, trouble, wait
 from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, genesis, microseconds
+from tenter.journal.log import Log, checked_log, look_at_log
 from tenter.journal.sealed import Prepared, Sealed, kept, leave, prepare, seal, seal_flat, unseal
 from tenter.journal.store import HeadMoved, JournalError
 from tenter.journal.summary import SHOWN, StreamSummary, summarise
@@ -46,6 +47,8 @@ class Database:
         self._now = now
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
+        self._log: Log | None = None
+        """As last seen; None where SQLite keeps none."""
         self._is_durable = False
         self._numbers: dict[Stream, int] = {}
         self._heads: dict[Stream, Head] = {}
@@ -95,7 +98,11 @@ class Database:
     def append(
         self, stream: Stream, prepared: Sequence[Prepared], *, durable: bool = False, expected_head: str | None = None
     ) -> Head:
-        """As `Store.append`. A stream that was in a file that is gone takes no more entries."""
+        """As `Store.append`. A stream that was in a file that is gone takes no more entries.
+
+        A durable append is refused where the log was removed or overwritten meanwhile; what was appended since the
+        log was last copied is lost with it.
+        """
         if not prepared:
             return _expected(stream, self.head(stream), expected_head)
         with told(self.path):
@@ -104,6 +111,7 @@ class Database:
             if stream in self._lost:
                 raise trouble(self.path, "removed", f"the entries of {stream} are gone")
             self._sync(connection, always=durable)
+            self._check_log(durable)
             connection.execute("BEGIN IMMEDIATE")
             try:
                 head = self._append(connection, stream, prepared, expected_head)
@@ -113,6 +121,7 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            self._check_log(durable)
         self._heads[stream] = head
         return head
 
@@ -188,6 +197,7 @@ class Database:
             self._file = identity(self.path)
             wait(connection, LOCK_SECONDS)
             self._look_for_a_dropped_tail(connection)
+            self._log = look_at_log(self._name)
             wait(connection, 0)
         return connection
 
@@ -209,6 +219,10 @@ class Database:
             note = Entry(kind="note", time=microseconds(self._now()), content=content)
             self.append(JOURNAL, prepare([note]), durable=True)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # and with the log goes what it was about
+
+    def _check_log(self, durable: bool) -> None:
+        if durable and self._log is not None:
+            self._log = checked_log(self._name, self._log)
 
     def _sync(self, connection: sqlite3.Connection, *, always: bool) -> None:
         if always != self._is_durable:

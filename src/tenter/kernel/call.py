@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, cast
 
+from tenter.kernel.asking import Followed, waits
 from tenter.kernel.chain import Link
 from tenter.kernel.clock import Clock
 from tenter.kernel.errors import HookFailure
@@ -35,6 +36,8 @@ _FOLLOWERS: set[asyncio.Task[None]] = set()
 def arm(link: Link, clock: Clock) -> None:
     """Makes `link.call` what the dispatcher calls: with `ended` where the observer takes it, under its deadline."""
     call = link.hook.call
+    if link.soft and waits(call):
+        call = Followed(link, call)
     if link.takes_ended:
         call = _with_ended(call)
     if link.hook.self_timed or link.hook.timeout is None:
@@ -53,7 +56,9 @@ def too_late(link: Link) -> HookFailure:
 
 def closes(error: BaseException) -> bool:
     """Whether `error`, just caught, closes the very coroutine that caught it; a hook's own GeneratorExit does not."""
-    return isinstance(error, GeneratorExit) and (error.__traceback__ is None or error.__traceback__.tb_next is None)
+    return issubclass(type(error), GeneratorExit) and (
+        error.__traceback__ is None or error.__traceback__.tb_next is None
+    )
 
 
 def forget_origin(outcome: Outcome) -> Outcome:
@@ -185,8 +190,9 @@ class _Raised:
 def _opened(answer: object, link: Link) -> object:
     if not isinstance(answer, _Raised):
         return answer
-    if isinstance(answer.error, asyncio.CancelledError):
-        raise HookFailure("crashed", f"the hook {link.name!r} raised CancelledError, which nobody asked for")
+    for kind, whom in ((asyncio.CancelledError, "nobody asked for"), (KeyboardInterrupt, "no user made")):
+        if issubclass(type(answer.error), kind):  # a user's interrupt reaches no thread
+            raise HookFailure("crashed", f"the hook {link.name!r} raised {kind.__name__}, which {whom}")
     raise answer.error
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import get_ident
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from tenter.kernel.asking import outside, take_back
 from tenter.kernel.call import closes, forget_origin, too_late
 from tenter.kernel.chain import Chain, Link
 from tenter.kernel.clock import Clock
@@ -22,8 +23,9 @@ from tenter.kernel.frame import DEEPEST, STACK, Frame, Links, Part, Stack, begin
 from tenter.kernel.frozen import FrozenDict
 from tenter.kernel.outcome import Allow, Block, Outcome, Result, Suspend
 from tenter.kernel.redaction import Redactor
+from tenter.kernel.sameness import same
 from tenter.kernel.trace import NOTHING, Detail, Trace
-from tenter.kernel.verdicts import Failure, Judge, Verdict, grant_of, same
+from tenter.kernel.verdicts import Failure, Judge, Verdict, grant_of
 from tenter.kernel.watch import Watch, task_in, watch_of
 
 E = TypeVar("E", bound=Event)
@@ -99,8 +101,8 @@ class Dispatcher:
                     then = now
                     link.calls += 1
                     link.seconds += took
-                    if took > LOOK_SECONDS:
-                        answer = self._looked_at(frame, link, answer, took)
+                    if took > LOOK_SECONDS or (not link.awaits and frame.cancelled):
+                        answer = await self._looked_at(frame, link, answer, took)
                     if answer is not None:
                         event = await self._answered(frame, answer, event, took)
                         if frame.leaves:
@@ -160,13 +162,13 @@ class Dispatcher:
         link, frame.link, frame.seconds = frame.link, None, took
         assert link is not None
         fold = frame.fold if frame.fold is not None else Fold(frame.chain.point.phase, event, event)
-        new = frame.fold = self.judge.take(frame, fold, link, await self._judged(link, answer, event))
+        new = frame.fold = self.judge.take(frame, fold, link, await self._judged(frame, link, answer, event))
         if new.event is not fold.event and fold.phase == "in":
             frame.handed = (new, link)
         frame.leaves = (frame.handed is not None and not frame.recheck) or (new.ended and not link.hook.observe)
         return new.event
 
-    async def _judged(self, link: Link, answer: object, event: Event) -> Verdict:
+    async def _judged(self, frame: Frame, link: Link, answer: object, event: Event) -> Verdict:
         """What an answer counts as, with nothing secret in it."""
         if type(answer) is Failure:
             return answer
@@ -176,7 +178,11 @@ class Dispatcher:
                 return await self.redactor.apply(verdict)
             if isinstance(verdict, Result):
                 return Result(await self.redactor.apply(verdict.value))
-        except Exception as error:  # an answer that nobody can look into is the hook's failure
+            if isinstance(verdict, Outcome):
+                return await self.judge.masked(verdict)
+        except BaseException as error:  # an answer that nobody can look into is the hook's failure
+            if issubclass(type(error), KeyboardInterrupt) or closes(error) or frame.cancelled:
+                raise
             return self.judge.crash(link, error)
         return verdict
 
@@ -188,7 +194,7 @@ class Dispatcher:
                 return Decision(event, records=records)
             digest = self.digest(event) if isinstance(answer.outcome, Suspend) else ""
         except Exception as error:  # only what has a digest can be approved
-            why = f"the call has no digest that an approval can name: {self.redactor.mask_exception_text(error)}"
+            why = f"the call has no digest that an approval can name: {self.judge.told(error)}"
             asking = next((a.hook for a in fold.answers if isinstance(a.outcome, Suspend)), "")
             return Decision(event, Block(why, code="no_digest"), asking, failed=True, records=records)
         return Decision(
@@ -217,36 +223,35 @@ class Dispatcher:
             if not chain.nested or record.disposition != "pass":
                 trace.add(self.judge.traced(record, frame.op))
 
-    def _looked_at(self, frame: Frame, link: Link, answer: object, took: float) -> object:
+    async def _looked_at(self, frame: Frame, link: Link, answer: object, took: float) -> object:
         """What the answer of a hook that took a while counts for. Raises what its caller asked for and it swallowed."""
         if took > STALL_SECONDS:
             link.slow(took)
-        if frame.expired:
-            return self._late(frame, link)
-        if link.awaits and frame.cancelled:
+        return await self._settled(frame, link, answer) if frame.expired or frame.cancelled else answer
+
+    async def _settled(self, frame: Frame, link: Link, answer: object) -> object:
+        """What an answer counts for in a task that was asked to cancel while its hook ran; by whom, decides (0011)."""
+        late, frame.expired = frame.expired, False
+        if outside(frame, link) > late:
+            if late and frame.task is not None:
+                frame.task.uncancel()
             self.judge.cancelled(frame, link)
             raise asyncio.CancelledError
-        return answer
-
-    def _late(self, frame: Frame, link: Link) -> Failure:
-        frame.expired = False
-        if frame.task is not None and frame.task.uncancel() > frame.asked:
-            self.judge.cancelled(frame, link)
-            raise asyncio.CancelledError  # the caller cancelled as well
-        return self.judge.crash(link, too_late(link))
+        if await take_back(frame) and not late:
+            own = HookFailure("crashed", f"the hook {link.name!r} cancelled the task that it runs in")
+            return self.judge.crash(link, own)
+        return self.judge.crash(link, too_late(link)) if late else answer
 
     def _caught(self, frame: Frame, link: Link, error: BaseException) -> object:
         """What a hook comes to that raised. Raises again what is not the hook's own."""
-        if isinstance(error, Outcome):
-            return forget_origin(error)
-        if isinstance(error, KeyboardInterrupt) or closes(error):
+        cls = type(error)  # what `isinstance` asks besides is the hook author's code
+        if issubclass(cls, Outcome):
+            return forget_origin(cast(Outcome, error))
+        if issubclass(cls, KeyboardInterrupt) or closes(error):
             raise error
-        if isinstance(error, asyncio.CancelledError):
-            if frame.expired:
-                return self._late(frame, link)
-            if link.awaits and frame.cancelled:
-                self.judge.cancelled(frame, link)
-                raise error
+        if issubclass(cls, asyncio.CancelledError) and not frame.expired and outside(frame, link):
+            self.judge.cancelled(frame, link)
+            raise error
         return self.judge.crash(link, error)
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from tenter.kernel.frozen import FrozenStruct
 from tenter.kernel.outcome import Result
+from tenter.kernel.sameness import same
 
 CONTEXT = frozenset({"envelope", "op"})
 """The fields that say who and which call an event belongs to; a replacement keeps both."""
@@ -59,8 +60,7 @@ def conforms(event: Event, original: Event) -> str | None:
     if type(event) is not cls:
         return f"a replacement must be of {cls.__name__}, not {type(event).__name__}"
     for name in sorted(CONTEXT):
-        mine, theirs = getattr(event, name), getattr(original, name)
-        if mine is not theirs and (type(mine) is not type(theirs) or mine != theirs):
+        if not same(getattr(event, name), getattr(original, name)):
             return f"a replacement keeps the {name} of the event that it replaces"
     return _struct_misfit(event, original, "")
 

@@ -13,6 +13,7 @@ from tenter.kernel.ending import Requirement
 from tenter.kernel.event import Event
 from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
 from tenter.kernel.point import Phase
+from tenter.kernel.sameness import same
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Fold:
 
         An Allow counts for the event that its hook judged, and for no rewrite of it.
         """
-        allows = [a for a in self.answers if isinstance(a.outcome, Allow) and a.judged == self.event]
+        allows = [a for a in self.answers if isinstance(a.outcome, Allow) and same(a.judged, self.event)]
         standing = [a for a in self.answers if not isinstance(a.outcome, Allow) and not _waived(a, allows)]
         if grant is not None and any(isinstance(a.outcome, Suspend) for a in standing):
             fits = digest(self.event) == grant.digest

@@ -57,6 +57,8 @@ class Frame:
     """What the shared timer saw when it last looked: the hook, the turn, and since when."""
     expired: bool = False
     """Whether the shared timer saw the running hook's deadline pass."""
+    asks: object = None
+    """Who asked the task to cancel while the hook ran that last waited for something (`asking`)."""
     recheck: bool = False
     """Whether guards judge once more what was rewritten."""
     handed: tuple[Fold, Link] | None = None

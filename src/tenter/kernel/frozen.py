@@ -194,7 +194,7 @@ def _plain(value: Any, _: int) -> object:
 
 
 def _freeze_list(value: list[object], room: int) -> tuple[object, ...]:
-    return tuple([_freeze(item, room) for item in value])
+    return tuple([item if type(item) in _FROZEN else _freeze(item, room) for item in value])
 
 
 def _freeze_tuple(value: tuple[object, ...], room: int) -> tuple[object, ...]:
@@ -208,7 +208,12 @@ def _freeze_set(value: set[object] | frozenset[object], room: int) -> frozenset[
 
 
 def _freeze_mapping(value: Mapping[object, object], room: int) -> FrozenDict[object, object]:
-    frozen = FrozenDict[object, object]({_freeze(key, room): _freeze(item, room) for key, item in value.items()})
+    frozen: FrozenDict[object, object] = FrozenDict(  # a subscript here would take half the time of all this
+        {
+            key if type(key) in _FROZEN else _freeze(key, room): item if type(item) in _FROZEN else _freeze(item, room)
+            for key, item in value.items()
+        }
+    )
     frozen.deep = True
     return frozen
 

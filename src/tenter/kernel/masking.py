@@ -10,7 +10,9 @@ import importlib
 import json
 import urllib.parse
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Final, Protocol, cast
+from uuid import UUID
 
 import msgspec
 
@@ -24,6 +26,12 @@ _END: Final = 64  # characters of each end of a long value that it is known by
 _BATCH: Final = 64  # rules in one automaton: many more would make its states outgrow RE2's memory
 _ROUNDS: Final = 4  # a mask can complete another value with its neighbours, hardly ever twice
 _EDGE: Final = 8192  # bytes at a cut within which the rest of a key is looked for
+
+_LINE: Final = 16  # characters from which on a line of a told value is told by itself
+_LINES: Final = 128  # so many of its lines: a large private key has fewer
+_NUMERAL: Final = frozenset("0123456789abcdefABCDEF.+-")  # what numbers and UUIDs are written with
+_LONGEST_NUMBER: Final = 8192  # bits; Python refuses to write much longer ones
+_ESCAPED: Final = frozenset("\\\"'/")  # a backslash before one of these may be no part of a told value
 
 _BEFORE_KEY: Final = (
     r"(?:\A|[^A-Za-z0-9]|%[0-9A-Fa-f]{2}|\\[abfnrtv]|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|\x1b\[[0-9;]*m)"
@@ -80,10 +88,13 @@ class TextMask:
         fuzzy: Iterable[FuzzyPair] = (),
     ) -> None:
         """Raises ValueError for a rule that RE2 refuses, naming it; a value is named by its position alone."""
-        self._values = tuple(value for value in map(_as_text, values) if not is_ignored(value))
+        told = list(dict.fromkeys(value for value in map(_as_text, values) if not is_ignored(value)))
+        lines = list(dict.fromkeys(line for value in told for line in _lines_of(value)))
+        self._values = (*told, *lines)
         patterns, fuzzy = tuple(patterns), tuple(fuzzy)
         strict = [
-            *((f"secret {n}", _value_rule(value)) for n, value in enumerate(self._values)),
+            *((f"secret {n}", _value_rule(value)) for n, value in enumerate(told)),
+            *(("a line of a secret", _line_rule(line)) for line in lines),
             *((f"key pattern {p.name!r}", _key_rule(p, p.body, _AFTER_KEY)) for p in patterns),
         ]
         pairs = [(f"fuzzy pair {p.name!r}", p.text.encode()) for p in fuzzy]
@@ -97,6 +108,9 @@ class TextMask:
         """Whether there are names under which all text is masked."""
         self.is_named: Final = functools.lru_cache(4096)(self._find_name)
         """Whether all text under this key or field is masked."""
+        self._numerals = tuple(v for v in self._values if isinstance(v, str) and _NUMERAL.issuperset(v))
+        self.has_numerals: Final = bool(self._numerals)
+        """Whether a told value could come as a number or a UUID."""
 
     def __bool__(self) -> bool:
         return bool(self._checks)
@@ -115,6 +129,18 @@ class TextMask:
         """As `mask`."""
         return self._masked(data, whole_chars=False)
 
+    def is_numeral(self, value: object, *, short: bool = True) -> bool:
+        """Whether this number or UUID shows a told value when it is written.
+
+        A told value under 8 characters must be all of it, and counts only when `short`: any number may hold 4 digits.
+        """
+        return any(
+            told == text or (len(told) >= _CODED_FROM and told in text)
+            for text in _written(value)
+            for told in self._numerals
+            if short or len(told) >= _CODED_FROM
+        )
+
     def mask_cut(self, text: str, *, start: bool = False, end: bool = True) -> str:
         """As `mask`, for a text that was cut at its start or end: half a told value or key there is masked, too.
 
@@ -123,7 +149,7 @@ class TextMask:
         """
         masked = self.mask(text)
         data = masked.encode("utf-8", "surrogatepass")
-        spellings = [spelling for value in self._values for spelling in _spellings(value)]
+        spellings = self._all_spellings
         if end:
             shown = max((_shown_at_end(data, spelling) for spelling in spellings), default=0)
             kept = min(len(data) - shown, self._start_of_cut_key(data))
@@ -135,6 +161,10 @@ class TextMask:
     @functools.cached_property
     def _rules(self) -> list["_Automaton"]:
         return [*(_compiled(name, regex) for name, regex in self._strict), *self._pairs]
+
+    @functools.cached_property
+    def _all_spellings(self) -> list[bytes]:
+        return [spelling for value in self._values for spelling in _spellings(value)]
 
     @functools.cached_property
     def _cuts(self) -> list["_Automaton"]:
@@ -156,12 +186,24 @@ class TextMask:
         for _ in range(_ROUNDS):
             if not _any_finds(checks, data):
                 return data
-            spans = _merged(span for rule in self._rules for span in _spans(rule, data))
+            spans = _merged(self._found(data))
             masked = b"".join(_pieces(data, spans, whole_chars=whole_chars))
             if masked == data:
                 return data
             data, checks = masked, self._strict_checks  # a pair is found again when it is masked
         return data
+
+    def _found(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """Where something is. What is found as it was told is found without the automaton: 20 times as fast."""
+        values = iter(self._values)
+        for rule in self._rules:
+            value = next(values, None)  # the rules of the values come first
+            text = data
+            if isinstance(value, str) and _ESCAPED.isdisjoint(value) and len(value) <= 2 * _END:
+                raw = _as_bytes(value)
+                yield from _occurrences(raw, data)
+                text = data.replace(raw, bytes(len(raw)))
+            yield from _spans(rule, text)
 
 
 def _any_finds(checks: Iterable[_Automaton], data: bytes) -> bool:
@@ -193,6 +235,14 @@ def _spans(rule: _Automaton, data: bytes) -> Iterator[tuple[int, int]]:
         if start < end:
             yield start, end
         at = max(end, at + 1)
+
+
+def _occurrences(raw: bytes, data: bytes) -> Iterator[tuple[int, int]]:
+    at = data.find(raw)
+    while at >= 0:
+        end = at + len(raw)
+        yield at, end
+        at = data.find(raw, end)
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -245,6 +295,30 @@ def _key_rule(pattern: KeyPattern, body: str, after: str) -> bytes:
     return f"{before}((?:{pattern.prefix})(?:{body})){after}".encode()
 
 
+def _lines_of(value: str | bytes) -> list[str | bytes]:
+    """The lines of a told value that are told by themselves, for tools show lines with something between them."""
+    lines = [line.strip() for line in value.splitlines()]
+    frame: tuple[str | bytes, ...] = ("-----", b"-----")
+    return [line for line in lines if len(line) >= _LINE and line[:5] not in frame][:_LINES] if len(lines) > 1 else []
+
+
+def _written(value: object) -> tuple[str, ...]:
+    """How a number or a UUID is written, maybe."""
+    match value:
+        case bool():
+            return ()
+        case int():
+            return (int.__repr__(value),) if value.bit_length() <= _LONGEST_NUMBER else ()
+        case float():
+            return (float.__repr__(value),)
+        case Decimal():
+            return (Decimal.__str__(value),)
+        case UUID():
+            return (UUID.__str__(value), value.hex)
+        case _:
+            return ()
+
+
 def _as_text(value: str | bytes) -> str | bytes:
     try:
         return value if isinstance(value, str) else value.decode()
@@ -266,16 +340,31 @@ def _value_rule(value: str | bytes) -> bytes:
     return b"(%b)" % b"|".join(b"(?:%b)(?s:.*?)(?:%b)" % pair for pair in ends)
 
 
+def _line_rule(line: str | bytes) -> bytes:
+    """A line of a told value in the forms in which lines are shown: there may be many of them."""
+    return b"(%b)" % b"|".join(map(_literal, sorted(set(_shown_forms(line)), key=len, reverse=True)))
+
+
 def _forms(value: str | bytes) -> Iterator[bytes]:
     raw = _as_bytes(value)
     units = value if isinstance(value, str) else [bytes([byte]) for byte in value]
     yield b"".join(_any_spelling(unit) for unit in units)
     yield _hex(raw.hex())
     yield b"|".join(_base64_rules(raw))
+    wide = "utf-16-le", "utf-16-be"
+    yield b"|".join(_literal(value.encode(code, "surrogatepass") if isinstance(value, str) else raw) for code in wide)
+    yield _literal(value.encode("latin-1") if isinstance(value, str) and _is_latin(value) else raw)
+
+
+def _is_latin(text: str) -> bool:
+    return all(char < "\u0100" for char in text)
 
 
 def _any_spelling(unit: str | bytes) -> bytes:
-    r"""One character, as written, URL-coded (once or more often) or escaped (`\n`, `\u00e9`, `\xe9`), at any depth."""
+    r"""One character, as written, URL-coded (once or more often) or escaped (`\n`, `\u00e9`, `\xe9`), at any depth.
+
+    One that is not ASCII also as its bytes are escaped (`\xc3\xa9`, `\303\251`).
+    """
     raw = _as_bytes(unit)
     ways = [b"".join(b"%%(?:25)*%b" % _hex(f"{byte:02x}") for byte in raw)]
     if unit == " ":
@@ -283,6 +372,9 @@ def _any_spelling(unit: str | bytes) -> bytes:
     if isinstance(unit, str):
         utf16 = unit.encode("utf-16-be", "surrogatepass").hex()
         ways.append(b"".join(rb"\\+u" + _hex(utf16[at : at + 4]) for at in range(0, len(utf16), 4)))
+    if len(raw) > 1:  # before the shorter form, that may begin these
+        ways.append(b"".join(rb"\\+x" + _hex(f"{byte:02x}") for byte in raw))
+        ways.append(b"".join(rb"\\+%03o" % byte for byte in raw))
     if len(unit) == 1 and ord(unit) < 256:
         ways.append(rb"\\+x" + _hex(f"{ord(unit):02x}"))
     if (short := _SHORT_ESCAPES.get(raw)) is not None:
@@ -326,25 +418,37 @@ def _base64_cores(raw: bytes) -> Iterator[tuple[bytes, bool]]:
 def _spellings(value: str | bytes) -> Iterator[bytes]:
     """The usual forms of a told value as literals, for what a cut left of them."""
     raw = _as_bytes(value)
-    yield raw
     if len(value) < _CODED_FROM:
+        yield raw
         return
+    yield from _shown_forms(value)
     yield from (raw.hex().encode(), raw.hex().upper().encode())
-    yield from (urllib.parse.quote(raw, safe=safe).encode() for safe in ("", "/"))
-    yield urllib.parse.quote_plus(raw).encode()
-    if isinstance(value, str):
-        yield from (_as_bytes(json.dumps(value, ensure_ascii=ascii)[1:-1]) for ascii in (True, False))
     for core, _ in _base64_cores(raw):
         yield from (core, core.translate(bytes.maketrans(b"+/", b"-_")))
 
 
+def _shown_forms(value: str | bytes) -> Iterator[bytes]:
+    raw = _as_bytes(value)
+    yield raw
+    yield from (urllib.parse.quote(raw, safe=safe).encode() for safe in ("", "/"))
+    yield urllib.parse.quote_plus(raw).encode()
+    if isinstance(value, str):
+        yield from (_as_bytes(json.dumps(value, ensure_ascii=ascii)[1:-1]) for ascii in (True, False))
+
+
 def _shown_at_end(data: bytes, spelling: bytes) -> int:
     """How much of the end of `data` is the beginning of `spelling`."""
-    lengths = range(min(len(spelling) - 1, len(data), _EDGE), SHORTEST - 1, -1)
-    return next((length for length in lengths if data.endswith(spelling[:length])), 0)
+    last = data[-SHORTEST:]
+    at = spelling.rfind(last, 0, min(len(spelling) - 1, _EDGE)) if len(last) == SHORTEST else -1
+    while at >= 0 and not data.endswith(spelling[: at + SHORTEST]):
+        at = spelling.rfind(last, 0, at + SHORTEST - 1)
+    return at + SHORTEST if at >= 0 else 0
 
 
 def _shown_at_start(data: bytes, spelling: bytes) -> int:
     """How much of the start of `data` is the ending of `spelling`."""
-    lengths = range(min(len(spelling) - 1, len(data), _EDGE), SHORTEST - 1, -1)
-    return next((length for length in lengths if data.startswith(spelling[-length:])), 0)
+    first = data[:SHORTEST]
+    at = spelling.find(first, max(1, len(spelling) - _EDGE)) if len(first) == SHORTEST else -1
+    while at >= 0 and not data.startswith(spelling[at:]):
+        at = spelling.find(first, at + 1)
+    return len(spelling) - at if at >= 0 else 0

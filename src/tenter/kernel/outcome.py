@@ -53,9 +53,20 @@ def check_code(code: object, owner: str) -> None:
         raise ValueError(f"the code of {owner} must be a word such as 'policy_denied', not {code!r}")
 
 
-def _check_text(text: object, owner: str, field: str = "reason") -> None:
+def _keep_text(outcome: Outcome, field: str = "reason") -> None:
+    """Keeps plain text in a field, of a subclass of str its value. Raises TypeError for anything else."""
+    text = getattr(outcome, field)
     if not isinstance(text, str):
-        raise TypeError(f"the {field} of {owner} must be text, not {type(text).__name__!r}")
+        raise TypeError(f"the {field} of {type(outcome).__name__} must be text, not {type(text).__name__!r}")
+    if type(text) is not str:
+        object.__setattr__(outcome, field, str.__str__(text))
+
+
+def _keep_code(outcome: Outcome, field: str = "code") -> None:
+    """As `_keep_text`, and raises ValueError unless it is a word."""
+    owner = type(outcome).__name__
+    check_code(getattr(outcome, field), owner if field == "code" else f"{owner} (its {field})")
+    _keep_text(outcome, field)
 
 
 @final
@@ -66,7 +77,7 @@ class Allow(Outcome):
     reason: str = ""
 
     def __post_init__(self) -> None:
-        _check_text(self.reason, "Allow")
+        _keep_text(self)
 
 
 @final
@@ -79,8 +90,8 @@ class Block(Outcome):
     stop: bool = False
 
     def __post_init__(self) -> None:
-        _check_text(self.reason, "Block")
-        check_code(self.code, "Block")
+        _keep_text(self)
+        _keep_code(self)
         if type(self.stop) is not bool:
             raise TypeError(f"the stop of Block must be True or False, not {self.stop!r}")
 
@@ -101,9 +112,11 @@ class Suspend(Outcome):
     on_timeout: OnTimeout = "block"
 
     def __post_init__(self) -> None:
-        _check_text(self.reason, "Suspend")
-        check_code(self.code, "Suspend")
+        _keep_text(self)
+        _keep_code(self)
         object.__setattr__(self, "editable", _names(self.editable))
+        object.__setattr__(self, "expires_in", freeze(self.expires_in))
+        object.__setattr__(self, "on_timeout", freeze(self.on_timeout))
         if self.on_timeout not in ("block", "escalate"):
             raise ValueError(f"the on_timeout of Suspend must be 'block' or 'escalate', not {self.on_timeout!r}")
         if self.expires_in is not None and not _is_duration(self.expires_in):
@@ -114,7 +127,7 @@ def _names(names: object) -> tuple[str, ...]:
     if isinstance(names, list | tuple):
         given = tuple(cast("tuple[object, ...]", names))
         if all(isinstance(name, str) for name in given):
-            return cast("tuple[str, ...]", given)
+            return tuple(str.__str__(cast(str, name)) for name in given)
     raise TypeError(f"the editable of Suspend must be a tuple of field names, not {names!r}")
 
 
@@ -131,8 +144,8 @@ class Escalate(Outcome):
     queue: str = "default"
 
     def __post_init__(self) -> None:
-        _check_text(self.reason, "Escalate")
-        check_code(self.queue, "Escalate (its queue)")
+        _keep_text(self)
+        _keep_code(self, "queue")
 
 
 @final
@@ -144,9 +157,9 @@ class Retry(Outcome):
     feedback: str | None = None
 
     def __post_init__(self) -> None:
-        _check_text(self.reason, "Retry")
+        _keep_text(self)
         if self.feedback is not None:
-            _check_text(self.feedback, "Retry", "feedback")
+            _keep_text(self, "feedback")
 
 
 @final

@@ -4,7 +4,8 @@ It is the only way to do an operation, in process or inside an engine's activity
 """
 
 import asyncio
-import inspect
+import contextlib
+import types
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar, cast
@@ -14,10 +15,10 @@ from tenter.kernel.chain import Chain
 from tenter.kernel.decision import Decision
 from tenter.kernel.dispatch import Dispatcher
 from tenter.kernel.ending import Blocked, Done, Escalated, Failed, Stopped, Suspended
-from tenter.kernel.errors import HookFailure, OperationFailed
+from tenter.kernel.errors import RESULTS, HookFailure, OperationFailed
 from tenter.kernel.event import Event, result_fields
 from tenter.kernel.frame import Part, Told
-from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
+from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend, check_code
 from tenter.kernel.point import Operation
 from tenter.kernel.trace import Trace
 
@@ -128,7 +129,7 @@ class Runner(Generic[B, A]):
                 raise
             return self._failed(error)
         except BaseException as error:  # a body may be anybody's: a tool that exits must not end the process
-            if isinstance(error, KeyboardInterrupt) or closes(error):
+            if issubclass(type(error), KeyboardInterrupt) or closes(error):
                 raise
             return self._failed(error)
         return await self._after(before, value)
@@ -155,12 +156,15 @@ class Runner(Generic[B, A]):
         return stopped(decision) or Done(cast(A, decision.event))
 
     def _failed(self, error: BaseException) -> Failed:
-        judge, name = self.dispatcher.judge, type(error).__name__
-        if isinstance(error, OperationFailed):
-            message = judge.reason(str(error))
-            return Failed(message=message, code=error.code, exception=name, retryable=error.retryable)
-        code = error.result if isinstance(error, HookFailure) else "internal"
-        return Failed(message=judge.redactor.mask_exception_text(error), code=code, exception=name)
+        judge = self.dispatcher.judge
+        name = judge.redactor.mask_exception_name(error)
+        if type(error) is OperationFailed:
+            with contextlib.suppress(Exception):  # somebody changed it: it is told as any other
+                check_code(error.code, name)
+                message = judge.reason(str(error))
+                return Failed(message=message, code=error.code, exception=name, retryable=error.retryable)
+        code = error.result if type(error) is HookFailure and error.result in RESULTS else "internal"
+        return Failed(message=judge.told(error), code=code, exception=name)
 
 
 def stopped(decision: Decision) -> Stopped | None:
@@ -192,7 +196,7 @@ def unwind(told: Told, ending: object) -> None:
             continue
         try:
             answer = abandon(link.point.name, event, ending)
-            if inspect.iscoroutine(answer):  # nobody awaits here
+            if type(answer) is types.CoroutineType:  # nobody awaits here
                 answer.close()
                 link.failures += 1
         except KeyboardInterrupt as error:

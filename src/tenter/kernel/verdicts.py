@@ -2,12 +2,11 @@
 recorded. Awaits nothing and runs no hook.
 """
 
-import inspect
+import contextlib
+import types
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
-
-import msgspec
 
 from tenter.kernel.chain import Link
 from tenter.kernel.clock import Clock
@@ -19,6 +18,7 @@ from tenter.kernel.frame import Frame
 from tenter.kernel.frozen import freeze
 from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
 from tenter.kernel.redaction import Redactor
+from tenter.kernel.sameness import same
 from tenter.kernel.trace import Detail, Raw
 
 Said = TypeVar("Said", bound=Outcome)
@@ -57,11 +57,6 @@ def grant_of(event: Event) -> Grant | None:
     return cast("Grant | None", found)
 
 
-def same(one: Event, other: Event) -> bool:
-    """Whether two events say the same. Python takes 1, 1.0 and True for equal, and a call may not."""
-    return one is other or (one == other and msgspec.msgpack.encode(one) == msgspec.msgpack.encode(other))
-
-
 @dataclass(frozen=True, slots=True)
 class Judge:
     """Judges answers for one runtime."""
@@ -72,22 +67,42 @@ class Judge:
     def legal(self, link: Link, answer: object, event: Event) -> Verdict:
         """What `answer` counts as at the point of `link`, where `event` was handed out."""
         if wrong := _unanswerable(link, answer):
-            return _bad(wrong)
+            return self._bad(wrong)
         if isinstance(answer, Event):
             wrong = _misplaced(link, answer, event)
-            return _bad(wrong) if wrong else answer
+            return self._bad(f"the hook {link.name!r} gave a bad replacement: {wrong}") if wrong else answer
         if isinstance(answer, Result):
             operation, value = link.point.operation, freeze(answer.value)
             wrong = misfit(operation.after, operation.results, value, before=operation.before)
-            return _bad(f"the hook {link.name!r} gave a bad result: {wrong}") if wrong else Result(value)
-        return self._masked(cast(Outcome, answer))
+            return self._bad(f"the hook {link.name!r} gave a bad result: {wrong}") if wrong else Result(value)
+        outcome = cast(Outcome, answer)
+        if isinstance(outcome, Suspend) and (wrong := _uneditable(outcome, event)):
+            return self._bad(f"the hook {link.name!r} lets a person change {wrong}")
+        return outcome
+
+    def _bad(self, reason: str) -> Failure:
+        return Failure("bad_output", self.reason(reason))
 
     def crash(self, link: Link, error: BaseException) -> Failure:
         """A failure from whatever a hook raised."""
-        if isinstance(error, HookFailure):
-            return Failure(error.result, self.reason(error.reason), error.code)
-        text = f"the hook {link.name!r} failed: {self.redactor.mask_exception_text(error)}"
-        return Failure("crashed", text, exception=type(error).__name__)
+        if type(error) is HookFailure:
+            with contextlib.suppress(Exception):  # somebody changed it: it is told as any other
+                named = HookFailure(error.result, _plain(error.reason), code=_plain(error.code))
+                return Failure(named.result, self.reason(named.reason), named.code)
+        return Failure(
+            "crashed",
+            f"the hook {link.name!r} failed: {self.told(error)}",
+            exception=self.redactor.mask_exception_name(error),
+        )
+
+    def told(self, error: BaseException) -> str:
+        """What an exception says, masked; of one that does not let itself be told, its class."""
+        try:
+            return self.redactor.mask_exception_text(error)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # its text is whatever its author's code gives
+            return self.redactor.mask_fuzzy(f"{kind_of(error)}, which cannot be told")
 
     def reason(self, reason: str) -> str:
         """Why something failed, masked and of bounded length."""
@@ -171,15 +186,19 @@ class Judge:
         frame.records = (*frame.records, record)
         link.results[said.result] = link.results.get(said.result, 0) + 1
 
-    def _masked(self, outcome: Said) -> Said:
-        """The outcome with its words redacted: they go to people, models and records."""
-        changes: dict[str, Any] = {}
+    async def masked(self, outcome: Said) -> Said:
+        """The outcome with its words redacted: they go to people, models and records.
+
+        It is made anew, so that what a hook did to it after it was made is judged as well.
+        """
+        values: dict[str, Any] = {}
         for field in fields(cast(Any, outcome)):
-            value = self.redactor.redact(getattr(outcome, field.name))
-            if value is not getattr(outcome, field.name):
-                # a word of the trace cannot hold the mask
-                changes[field.name] = field.default if field.name in ("code", "queue") else value
-        return replace(cast(Any, outcome), **changes) if changes else outcome
+            given = getattr(outcome, field.name)
+            value = await self.redactor.apply(given)
+            # a word of the trace cannot hold the mask
+            masked_word = value is not given and field.name in ("code", "queue")
+            values[field.name] = field.default if masked_word else value
+        return cast(Any, type(outcome))(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,25 +209,21 @@ class _Said:
     modified: bool = False
 
 
-def _bad(reason: str) -> Failure:
-    return Failure("bad_output", reason)
-
-
 def _unanswerable(link: Link, answer: object) -> str | None:
     """What is wrong with an answer of this kind at the point of `link`, or None."""
-    name, kind, label = link.name, type(answer).__name__, link.point.label
-    if inspect.iscoroutine(answer):
-        answer.close()
-        return f"the hook {name!r} returned a coroutine; make it an async function"
+    name, kind, label, cls = link.name, kind_of(answer), link.point.label, type(answer)
+    if cls is types.CoroutineType:
+        left = _closed(cast("types.CoroutineType[object, object, object]", answer))
+        return f"the hook {name!r} returned a coroutine{left}; make it an async function"
     if link.hook.observe:
         return f"the observer {name!r} answered {kind}; an observer says nothing"
-    if isinstance(answer, Event):
+    if issubclass(cls, Event):
         return (
             None if link.point.rule.replaces else f"the hook {name!r} replaced the event, which {label} does not take"
         )
-    if not isinstance(answer, Outcome):
+    if not issubclass(cls, Outcome):
         return f"the hook {name!r} answered a {kind}, which is no outcome"
-    return None if link.point.takes(type(answer)) else f"the hook {name!r} answered {kind}, which {label} does not take"
+    return None if link.point.takes(cls) else f"the hook {name!r} answered {kind}, which {label} does not take"
 
 
 def _misplaced(link: Link, new: Event, old: Event) -> str | None:
@@ -216,14 +231,44 @@ def _misplaced(link: Link, new: Event, old: Event) -> str | None:
     wrong, point = conforms(new, old), link.point
     if wrong is None and point.outbound:
         kept = [name for name in old.payload() if name not in point.operation.results]
-        changed = [name for name in kept if getattr(new, name) != getattr(old, name)]
+        changed = [name for name in kept if not same(getattr(new, name), getattr(old, name))]
         wrong = f"{changed[0]!r} is no part of the result" if changed else None
     granted = grant_of(old)
-    if wrong is None and grant_of(new) != granted:
+    if wrong is None and not same(grant_of(new), granted):
         wrong = "a person's approval is not for a hook to change"
     if wrong is None and granted is not None and point.phase == "in" and not same(new, old):
         wrong = "a person approved the call as it was"
-    return f"the hook {link.name!r} gave a bad replacement: {wrong}" if wrong else None
+    return wrong
+
+
+def _closed(coroutine: "types.CoroutineType[object, object, object]") -> str:
+    """Closes what nobody will await, and says what came of it: it may have begun."""
+    try:
+        coroutine.close()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a `finally` of the hook's
+        return f", which raised {kind_of(error)} when it was closed"
+    return ""
+
+
+def _uneditable(asked: Suspend, event: Event) -> str | None:
+    """The first name in `editable` that does not begin with a field of the event, and what does, or None."""
+    known = event.payload()
+    for name in asked.editable:
+        if name.partition(".")[0] not in known:
+            return f"{name!r}, which the event does not have; it has {', '.join(map(repr, known))}"
+    return None
+
+
+def kind_of(value: object) -> str:
+    """The name of a value's class, as Python itself knows it: a class of a hook's may give another, or raise."""
+    return _plain(vars(type)["__name__"].__get__(type(value)))
+
+
+def _plain(text: object) -> str:
+    """Text without what a subclass of str may do. Raises TypeError for anything else."""
+    return str.__str__(cast(str, text))
 
 
 def _word(what: Outcome | Failure | None) -> str:

@@ -6,26 +6,32 @@ frozen all the way down and clean is remembered by identity, so that a run is li
 
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
 from math import inf
 from operator import is_
 from pathlib import PurePath
 from typing import Any, Final, cast
+from uuid import UUID
 
 import msgspec
 
-from tenter.kernel.frozen import DATES, MAX_DEPTH, NUMBERS, FrozenDict, rebuilt, record_of
+from tenter.kernel.frozen import ATOMS, DATES, MAX_DEPTH, NUMBERS, FrozenDict, rebuilt, record_of
 from tenter.kernel.masking import MASK, SHORTEST, TextMask
 
 REMEMBERED: Final = 8 << 20
 """Bytes, roughly, that each of the two generations of a memory keeps alive."""
 
 _EMPTY: Final = NUMBERS | DATES
+_NUMERALS: Final = frozenset({int, float, Decimal, UUID})
+_WIDE: Final = frozenset({list, dict, FrozenDict, set, frozenset})
+_KNOWN_ITEMS: Final = 8  # a tuple may be wider by so much than what is new in it
 _CONTAINER_BYTES: Final = 100
 _ITEM_BYTES: Final = 8
 _SLUG: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # a name; a note is no place for anything else
 _GROUP: Final = 64  # texts that are searched together, to find the few that matter among many
 _LONG: Final = 1024  # a text of so many characters is remembered by itself
+_SLOWER: Final = 16  # rewriting a text takes so many times longer than looking through it, and more
 
 Redacted = tuple[object, Sequence[str]]
 """A masked value, and notes of what was dropped from it."""
@@ -48,17 +54,23 @@ class Walker:
             return root, ()
         look = _Look(self)
         look.through(root)
-        return self._redact(root, look)
+        return self._finished(root, look, self._is_clean(look))
 
     def redact_little(self, root: object, *, characters: int, values: int) -> Redacted | None:
-        """As `redact`; None when more than so many characters or values are new."""
+        """As `redact`; None when more than so many characters or values are new, or many characters may change."""
         if self.knows(root):
             return root, ()
         look = _Look(self)
-        return self._redact(root, look) if look.through(root, characters, values) else None
+        if not look.through(root, characters, values):
+            return None
+        clean = self._is_clean(look)
+        return self._finished(root, look, clean) if clean or look.characters * _SLOWER <= characters else None
 
-    def _redact(self, root: object, look: "_Look") -> Redacted:
-        if not look.named and not self.mask.touches(look.data()):
+    def _is_clean(self, look: "_Look") -> bool:
+        return not look.marked and not self.mask.touches(look.data())
+
+    def _finished(self, root: object, look: "_Look", clean: bool) -> Redacted:
+        if clean:
             look.remember()
             return root, ()
         rewrite = _Rewrite(self, look.dirty())
@@ -105,27 +117,33 @@ class _Look:
     """What a look through a value finds that is not known to be clean."""
 
     def __init__(self, walker: Walker) -> None:
-        self.named = False  # a text stands under a name that is masked
+        self.marked = False  # something is to be masked that is not text, or for its name
+        self.characters = 0
         self._mask, self._memory = walker.mask, walker.memory
         self._texts: list[str] = []
         self._blobs: list[bytes] = []
         self._new: list[object] = []
-        self._characters = 0
         self._changeable = False  # something could change later, so that nothing may be remembered
 
     def through(self, root: object, characters: float = inf, values: float = inf) -> bool:
         """Look at everything; False when there are more new characters or values than that."""
         young, stack, seen, left = self._memory.young, [root], set[int](), values
-        while stack and self._characters <= characters and left > 0:
+        is_numeral, is_bounded = self._mask.is_numeral if self._mask.has_numerals else None, values < inf
+        while stack and self.characters <= characters and len(stack) <= left:
             value = stack.pop()
             left -= 1
             cls, key = type(value), id(value)
             if cls is str:
                 self._text(cast(str, value))
-            elif cls not in _EMPTY and key not in young and key not in seen and not self._memory.knows(value):
+            elif cls in _EMPTY:
+                if is_numeral is not None and cls in _NUMERALS and is_numeral(value):
+                    self.marked = True
+            elif key not in young and key not in seen and not self._memory.knows(value):
+                if is_bounded and _width(value) > left:
+                    return False
                 seen.add(key)
                 stack.extend(self._inside(value))
-        return not stack and self._characters <= characters
+        return not stack and self.characters <= characters
 
     def data(self) -> bytes:
         """All new text in one piece. What is found across two texts is found out in the rewriting."""
@@ -139,7 +157,7 @@ class _Look:
 
     def remember(self) -> None:
         if not self._changeable:
-            self._memory.add(self._new, self._characters)
+            self._memory.add(self._new, self.characters)
 
     def _text(self, text: str) -> None:
         if len(text) >= _LONG:
@@ -148,7 +166,7 @@ class _Look:
             self._new.append(text)
         if len(text) >= SHORTEST:
             self._texts.append(text)
-            self._characters += len(text)
+            self.characters += len(text)
 
     def _inside(self, value: object) -> Iterable[object]:
         match value:
@@ -160,24 +178,31 @@ class _Look:
                 return [item for item in cast(Iterable[object], value) if id(item) not in young]
             case dict() | Mapping():
                 return self._mapping(cast(Mapping[object, object], value))
-            case bytes() | bytearray():
-                self._blobs.append(bytes(value))
-                self._characters += len(value)
-                self._changeable |= isinstance(value, bytearray)
             case list() | set():
                 self._changeable = True
                 return cast(Iterable[object], value)
+            case bytes() | bytearray() | Enum() | PurePath() | str() | int() | float() | complex():
+                return self._atom(value)
+            case _:
+                return self._record(value)
+
+    def _atom(self, value: bytes | bytearray | Enum | PurePath | str | complex) -> Iterable[object]:
+        match value:
             case Enum():
-                pass
+                self._new.append(value)
+                return _parts(value)
+            case bytes() | bytearray():
+                self._blobs.append(bytes(value))
+                self.characters += len(value)
+                self._changeable |= isinstance(value, bytearray)
             case PurePath():
                 self._text(str(value))
             case str():
                 self._text(str.__str__(value))
                 self._changeable = True
-            case int() | float() | complex():
-                self._changeable = True
             case _:
-                return self._record(value)
+                self.marked |= self._mask.has_numerals and self._mask.is_numeral(value)
+                self._changeable = True
         return ()
 
     def _mapping(self, value: Mapping[object, object]) -> Iterable[object]:
@@ -186,7 +211,7 @@ class _Look:
         else:
             self._changeable = True
         if self._mask.has_names and any(map(self._shows_named, value.keys(), value.values())):
-            self.named = True
+            self.marked = True
         return [*value, *value.values()]
 
     def _record(self, value: object) -> Iterable[object]:
@@ -203,7 +228,7 @@ class _Look:
             self._changeable = True
         items = record.read(value)
         if self._mask.has_names and any(map(self._shows_named, record.fields, items)):
-            self.named = True
+            self.marked = True
         return items
 
     def _shows_named(self, name: object, item: object) -> bool:
@@ -243,12 +268,18 @@ class _Rewrite:
                 return self._items(cast(Collection[object], value))
             case Mapping():
                 return self._mapping(cast(Mapping[object, object], value))
-            case Enum() | int() | float() | complex():
-                return value
+            case Enum() | int() | float() | complex() | Decimal() | UUID():
+                return MASK if self._tells(value) else value
             case bytes() | bytearray() | PurePath() | str():
                 return self._text(value)
             case _:
                 return value if type(value) in _EMPTY else self._record(value)
+
+    def _tells(self, value: object) -> bool:
+        """Whether an enum member, a number or a UUID shows a secret when it is written."""
+        if isinstance(value, Enum):
+            return any(self.of(part) is not part for part in _parts(value))
+        return self._walker.mask.has_numerals and self._walker.mask.is_numeral(value)
 
     def _text(self, value: bytes | bytearray | PurePath | str) -> object:
         mask = self._walker.mask
@@ -289,10 +320,13 @@ class _Rewrite:
             if name in record.opaque and isinstance(item, Mapping):
                 new = self._without(cast(Mapping[object, object], item), f"{type(value).__name__}.{name}")
             else:
-                new = self.of(_hidden(item) if is_named(name) else item)
+                new = self._of_field(_hidden(item) if is_named(name) else item)
             if new is not item:
                 changed[name] = new
         return rebuilt(value, changed) if changed else value
+
+    def _of_field(self, item: object) -> object:
+        return item if _is_left(self._walker.mask, item) else self.of(item)
 
     def _without(self, entries: Mapping[object, object], where: str) -> Mapping[object, object]:
         """The entries in which nothing would be masked: the others cannot be edited."""
@@ -306,6 +340,26 @@ class _Rewrite:
             else:
                 self.notes.append(f"dropped {where}.{shown}" if _SLUG.fullmatch(str(shown)) else f"dropped {where}")
         return entries if len(kept) == len(entries) else FrozenDict(kept)
+
+
+def _width(value: object) -> int:
+    """How many items a value holds at least that may be new."""
+    cls = type(value)
+    if cls is tuple:
+        return len(cast("tuple[object, ...]", value)) // _KNOWN_ITEMS
+    return len(cast(Collection[object], value)) if cls in _WIDE else 0
+
+
+def _parts(member: Enum) -> list[object]:
+    """What an enum member shows when it is written. A class may say something else by `name` and `value`."""
+    name, value = getattr(member, "_name_", None), getattr(member, "_value_", None)
+    parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+    return [part for part in (name, *parts) if type(part) in ATOMS]
+
+
+def _is_left(mask: TextMask, item: object) -> bool:
+    """Whether this is a number that may stand in a field: of a told value under 8 characters, a count may be it."""
+    return type(item) in _NUMERALS and not mask.is_numeral(item, short=False)
 
 
 def _joined(texts: Iterable[str]) -> bytes:
