@@ -19,7 +19,7 @@ from tests.agent.playbook import (
 )
 
 from tenter.agent.loop import AgentLoop
-from tenter.agent.plan import Ended, Standing, Waiting
+from tenter.agent.plan import Ended, Standing, Waiting, status_of
 from tenter.catalogue import (
     ErrorInfo,
     Limits,
@@ -268,7 +268,7 @@ def test_a_person_can_be_asked_about_a_failure(failing: str) -> None:
 )
 def test_a_failed_call_can_end_the_run_where_a_hook_says_so(ending: Escalated | Blocked, status: Status) -> None:
     playbook = until("1.tool.invoked.0") << BROKEN >> "1.activity.failed.0" << ending
-    playbook.ending(1, status).play()
+    assert status_of(playbook.ending(1, status).play()) == status
 
 
 @pytest.mark.promise(9)
@@ -368,14 +368,13 @@ def test_a_passed_deadline_ends_the_run_before_the_next_operation(leaf: str) -> 
 
 def test_a_deadline_that_passed_before_the_start_lets_nothing_begin() -> None:
     playbook = Playbook() >> "open" >> "0.task.state_changed.0 pending->running" >> "0.activity.failed.0"
-    playbook = playbook.ending(0, "failed")
-    playbook.play(msgspec.structs.replace(PLAN, limits=Limits(deadline=START)))
+    late = msgspec.structs.replace(PLAN, limits=Limits(deadline=START))
+    assert error_of(playbook.ending(0, "failed").play(late)).code == "timeout"
 
 
 def test_a_deadline_that_passes_before_a_retry_ends_the_run() -> None:
     playbook = (until("1.llm.invoked.0") << Retry("no")).taking(60) >> "1.activity.failed.0"
-    playbook = playbook.ending(1, "failed")
-    playbook.play(DUE)
+    assert error_of(playbook.ending(1, "failed").play(DUE)).code == "timeout"
 
 
 def test_a_call_that_the_deadline_ended_is_one_failure_and_ends_the_run() -> None:
@@ -408,6 +407,7 @@ def test_a_run_that_comes_to_no_end_fails_after_its_last_step() -> None:
     playbook = (playbook >> "3.activity.failed.0").ending(3, "failed")
     error = error_of(playbook.play(msgspec.structs.replace(PLAN, limits=Limits(max_steps=2))))
     assert (error.code, error.details["code"]) == ("budget", "max_steps")
+    assert error.message == "no end after 2 steps; allow more: max_steps, or 'run --max-steps'"
 
 
 # The end

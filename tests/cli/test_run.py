@@ -64,6 +64,15 @@ def test_a_run_whose_time_is_up_ends_with_1(tmp_path: Path) -> None:
     assert statuses(tmp_path) == ["failed"]
 
 
+def test_a_run_that_took_all_its_steps_ends_with_1_and_says_how_to_allow_more(tmp_path: Path) -> None:
+    write_project(tmp_path, [calls("shell", command="true"), {"text": "late"}])
+    done = tenter("run", "job", "--max-steps", "1", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "no end after 1 steps; allow more: max_steps, or 'run --max-steps'" in done.err
+    assert tenter("run", "job", "--max-steps", "2", cwd=tmp_path).code == 0
+    assert tenter("run", "job", "--max-steps", "0", cwd=tmp_path).code == 2
+
+
 @pytest.mark.parametrize(
     ("task", "says"), [("jub", "has no task 'jub'; did you mean 'job'?"), ("x", "has no task 'x'; it has 'job'")]
 )

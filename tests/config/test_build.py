@@ -73,7 +73,6 @@ class Audit(Hook):
 class Guard(Hook):
     name = "guarding"
     priority = 10
-    band = "control"
     on_error = "fail"
     async def on_tool_invoked_pre(self, event): return Block("no")
     async def on_model_before(self, event): ...

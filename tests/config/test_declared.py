@@ -30,7 +30,6 @@ def plain(event): ...
 made = print
 
 class Audit(Hook):
-    band = "control"
     def on_tool_before(self, event): ...
     def on_tool_after(self, event): ...
 
@@ -148,7 +147,26 @@ def test_a_plugin_is_all_that_it_declares_in_the_band_of_its_file(tmp_path: Path
         ("audit", "tool.invoked.post", "baseline", 4),
         ("audit", "tool.invoked.pre", "baseline", 4),
     ]
-    assert found.hooks[0].source == f"{tmp_path / 'mine.py'}:16"
+    assert found.hooks[0].source == f"{tmp_path / 'mine.py'}:15"
     assert declared_plugin("mine:made", file) == Declared((), certain=False)
     assert "is no hook; decorate the function" in said(declared_plugin("mine:plain", file))
     assert "there is no 'gone'" in said(declared_plugin("mine:gone", file))
+
+
+def test_a_hook_that_asks_for_another_band_than_its_file_s_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "high.py").write_text("""\
+from tenter.kernel import Hook, hook
+
+class Audit(Hook):
+    band = "gate"
+    def on_tool_before(self, event): ...
+
+@hook("tool.before", band="control")
+def guard(event): ...
+""")
+    found = declared_plugin("high:Audit", file_of(tmp_path, "{}"))
+    assert isinstance(found, Unresolved)
+    assert "asks for the band 'gate'" in found.message
+    found = outcome(tmp_path, "name: a, python: 'high:guard'")
+    assert isinstance(found, Unresolved)
+    assert "asks for the band 'control'" in found.message

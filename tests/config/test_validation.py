@@ -137,3 +137,18 @@ hooks:
     )
     assert done.stdout.strip() == ""
     assert not touched.exists()
+
+
+def test_a_wrong_key_in_a_pattern_is_one_problem(tmp_path: Path) -> None:
+    path = tmp_path / "tenter.yaml"
+    path.write_text("""\
+version: 1
+hooks:
+  events:
+    tool.before:
+      - {name: a, script: x, on_error: warn, match: {tool: {regex: a}}}
+""")
+    assert problems(path) == [
+        "DIR/tenter.yaml:5:61: at hooks.events.tool.before[0].match.tool.regex: unknown key 'regex'; the keys here are "
+        "re"
+    ]

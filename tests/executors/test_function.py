@@ -191,7 +191,7 @@ from tenter.kernel import Block, Hook, hook
 def plain(event):
     return Block("plain")
 
-@hook("tool.before", name="decorated", timeout=5, priority=7, match={"tool": "shell"}, on_error="fail", band="control")
+@hook("tool.before", name="decorated", timeout=5, priority=7, match={"tool": "shell"}, on_error="fail")
 def decorated(event):
     ...
 
@@ -304,3 +304,22 @@ def test_a_plugin_gives_all_that_it_declares_in_the_band_of_its_file(folder: Pat
 def test_what_is_no_plugin_is_refused(folder: Path, name: str) -> None:
     with pytest.raises(RegistrationError, match=f"'hooks.py:{name}'"):
         plugin_hooks(f"hooks.py:{name}", surroundings(folder), catalogue=CATALOGUE)
+
+
+def test_a_hook_that_asks_for_another_band_than_its_file_s_is_refused(folder: Path) -> None:
+    (folder / "high.py").write_text(
+        "from tenter import hook\n@hook('tool.before', band='baseline')\ndef guard(event): ...\n"
+    )
+    with pytest.raises(RegistrationError, match="'guard' asks for the band 'baseline'; a project's hooks stand in"):
+        plugin_hooks("high.py:guard", surroundings(folder), catalogue=CATALOGUE)
+    settings = FunctionHook(name="a", point=CATALOGUE["tool.before"], target="high.py:guard", catalogue=CATALOGUE)
+    with pytest.raises(RegistrationError, match="'guard' asks for the band 'baseline'"):
+        function_hook(settings, surroundings(folder))
+
+
+def test_what_tenter_says_of_a_tool_of_the_file_is_told_as_it_is(folder: Path) -> None:
+    (folder / "badtool.py").write_text("from tenter import tool\n@tool\ndef untyped(x): ...\n")
+    said = refused("badtool.py:untyped", folder)
+    assert "the parameter 'x' has no annotation" in said
+    assert "TenterError" not in said
+    assert "signature.py" not in said

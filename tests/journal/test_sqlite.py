@@ -185,7 +185,8 @@ async def test_a_large_message_is_written_without_holding_up_the_loop(tmp_path: 
         async with opened(tmp_path / os.urandom(4).hex() / "journal.db") as store:
             await store.append(RUN, [note("opens it")])
             async with steady_loop():
-                await store.append(RUN, [note(message)])
+                head = await store.append(RUN, [note(message)])
+            assert head.sequence == 2
 
     await one_of_three(attempt)
 
@@ -254,7 +255,7 @@ async def test_a_close_that_is_cancelled_closes_all_the_same(tmp_path: Path) -> 
             await asyncio.wait([closing_it], timeout=0.02)
             closing_it.cancel()
             await asyncio.wait([closing_it])
-        await asyncio.wait_for(waiting, 5)
+        assert (await asyncio.wait_for(waiting, 5)).sequence == 2
 
 
 async def test_a_read_is_not_held_up_by_a_lock(tmp_path: Path) -> None:

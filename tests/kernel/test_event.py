@@ -77,7 +77,7 @@ def test_the_payload_is_the_fields_of_the_event_without_envelope_and_op() -> Non
         (ASKED.replace(note=b"bytes"), "note: Expected `str`, got `bytes`"),
         (ASKED.replace(kind="middling"), "kind: Invalid enum value"),
         (ASKED.replace(score="high"), "score: Expected `float`"),
-        (ASKED.replace(call=None), "call: Expected `object`"),
+        (ASKED.replace(call=None), "call: expected Call(name, arguments), got NoneType"),
         (ASKED.replace(call={"name": "shell"}), "call: expected Call, got FrozenDict"),
         (ASKED.replace(call=Call(name=cast(Any, 3))), "call.name: Expected `str`"),
         (ASKED.replace(call=Call(name="x", arguments=cast(Any, "text"))), "call.arguments: Expected `object`"),

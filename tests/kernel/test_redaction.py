@@ -196,7 +196,7 @@ async def test_the_loop_goes_on_while_wide_values_are_walked() -> None:
     async def attempt() -> None:
         async with steady_loop():
             for value in values:
-                await asyncio.wait_for(guard.apply(value, fuzzy=True), 20)
+                assert await asyncio.wait_for(guard.apply(value, fuzzy=True), 20) is value
 
     await one_of_three(attempt)
 

@@ -467,3 +467,20 @@ def test_a_value_too_long_for_the_match_is_the_hooks_failure() -> None:
     assert link.matches is not None
     with pytest.raises(HookFailure):
         link.matches(Asked(tool="a" * 1_000_000))
+
+
+def test_what_is_no_hook_is_told_by_its_name_and_place() -> None:
+    def plain(event: Event) -> None: ...
+
+    class Other: ...
+
+    for said, name in ((said(plain), "the function '"), (said(Other), "the class '")):
+        assert said.startswith(name)
+        assert "test_registration.py:" in said
+        assert " 0x" not in said
+
+
+@pytest.mark.parametrize("hooks", [nothing, Hook, Hook(), "tool.before", {"a": 1}, None])
+def test_hooks_that_are_no_list_are_refused(hooks: Any) -> None:
+    with pytest.raises(RegistrationError, match=r"^hooks must be a list, such as hooks=\[guard\]; got "):
+        compile_chains(CATALOGUE, hooks)

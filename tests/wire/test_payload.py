@@ -299,5 +299,5 @@ def test_every_variable_can_stand_in_an_environment(text: str) -> None:
 
 
 def test_a_folder_whose_name_is_no_utf_8_keeps_its_bytes() -> None:
-    folder = os.fsdecode(b"/work/\xff")
-    assert os.fsencode(environment(execution(tool_call({}), workspace=folder))["TENTER_WORKSPACE"]) == b"/work/\xff"
+    folder = os.fsdecode(b"/project/\xff")
+    assert os.fsencode(environment(execution(tool_call({}), workspace=folder))["TENTER_WORKSPACE"]) == b"/project/\xff"

@@ -153,7 +153,7 @@ class AgentLoop:
         while True:
             self.step += 1
             if self.step > self.plan.limits.max_steps:
-                text = f"the run took its {self.plan.limits.max_steps} steps without coming to an end"
+                text = f"no end after {self.plan.limits.max_steps} steps; allow more: max_steps, or 'run --max-steps'"
                 error = ErrorInfo(code="budget", message=text, details=FrozenDict({"code": "max_steps"}))
                 return await self._failed(error, None)
             response = await self._ask()

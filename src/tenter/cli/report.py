@@ -27,7 +27,7 @@ def status_line(result: "RunResult") -> str:
 def verdict(result: "RunResult", mask: Masking) -> str:
     """Why the run did not complete, and what can be done."""
     if result.approval is not None:
-        return _request(result.approval, mask)
+        return request_text(result.approval, mask)
     if result.error is None:
         return result.status
     return told(f"{result.status}{_by(result.error)}", mask(result.error.message))
@@ -69,7 +69,8 @@ def _by(error: "ErrorInfo") -> str:
     return (f" to {queue!r}" if queue else "") + (f" by the hook {hook!r}" if hook else "")
 
 
-def _request(request: "ApprovalRequest", mask: Masking) -> str:
+def request_text(request: "ApprovalRequest", mask: Masking) -> str:
+    """What waits for a person: the operation, the call, every reason, what binds a decision and until when it counts."""
     call = one_line(mask(json_text(request.call.get("call", request.call))), 1000)
     return "\n".join(
         (
@@ -79,6 +80,7 @@ def _request(request: "ApprovalRequest", mask: Masking) -> str:
                 f"  {told(f'asked by {one.hook!r}' if one.hook else 'asked', mask(one.reason))}"
                 for one in request.reasons
             ),
+            one_line(f"  digest {request.digest}, {_expiry(request)}"),
             "The request is on record; answering it comes with a later version of tenter.",
         )
     )

@@ -43,6 +43,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     config: str
     workspace: str | None
     timeout: float | None
+    max_steps: int | None
     steps: bool | None
     as_json: bool
 
@@ -77,6 +78,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float | None
     callback=_finite,
     help="Seconds until the run ends failed.",
 )
+@click.option("--max-steps", type=click.IntRange(min=1, max=2**53 - 1), help="Model calls until the run ends failed.")
 @click.option("--steps/--no-steps", default=None, help="Show the steps as they happen. [default: on a terminal]")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 @click.pass_obj
@@ -108,6 +110,7 @@ def _standard_input() -> str:
 
 
 async def _run(request: Request, masks: list[Masking]) -> Finished:
+    from tenter.catalogue import Limits
     from tenter.cli.screen import Screen
     from tenter.harness import Harness
     from tenter.journal import JournalError
@@ -117,9 +120,12 @@ async def _run(request: Request, masks: list[Masking]) -> Finished:
     masks.append(harness.mask)
     screen = Screen(harness.mask, shown=request.shows_steps)
     deadline = None if request.timeout is None else SYSTEM_CLOCK.now() + request.timeout
+    limits = Limits() if request.max_steps is None else Limits(max_steps=request.max_steps)
     try:
         async with harness:
-            result = await harness.run(request.task, request.text, deadline=deadline, watcher=screen.show)
+            result = await harness.run(
+                request.task, request.text, deadline=deadline, max_steps=limits.max_steps, watcher=screen.show
+            )
     except asyncio.CancelledError:
         click.echo(f"run {screen.run_id}: cancelled" if screen.run_id else "cancelled before it began", err=True)
         raise

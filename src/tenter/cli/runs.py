@@ -9,10 +9,11 @@ from typing import Final
 import click
 import msgspec
 
+from tenter.catalogue import ApprovalRequest
 from tenter.cli.journals import find_run, journal_of
 from tenter.cli.masking import Masking, mask, masked
 from tenter.cli.options import config_option, json_option
-from tenter.cli.report import told
+from tenter.cli.report import request_text, told
 from tenter.cli.texts import json_text, one_line, seconds
 from tenter.journal import Recorded, StreamSummary
 
@@ -51,6 +52,8 @@ class Shown(RunRow, frozen=True, kw_only=True):
     output: object
     error: object
     operations: Sequence[Pass]
+    approval: Mapping[str, object] | None = None
+    """What the run waits for: the request as it was recorded."""
 
 
 @click.group()
@@ -100,14 +103,18 @@ async def _show(config: Path, run_id: str) -> Shown:
         summary = await find_run(store, run_id)
         assert store is not None, "a run was found"
         entries = [entry async for entry in store.read(summary.stream)]
-    results: list[Mapping[str, object]] = [one.entry.content for one in entries if one.entry.kind == "result"]
-    result: Mapping[str, object] = results[-1] if results else {}
+    result, row = _last(entries, "result") or {}, _row(summary)
     return Shown(
-        **msgspec.structs.asdict(_row(summary)),
+        **msgspec.structs.asdict(row),
+        approval=_last(entries, "approval_requested") if row.status == "awaiting_approval" else None,
         output=result.get("output"),
         error=result.get("error"),
         operations=passes(entries),
     )
+
+
+def _last(entries: Sequence[Recorded], kind: str) -> Mapping[str, object] | None:
+    return next((one.entry.content for one in reversed(entries) if one.entry.kind == kind), None)
 
 
 def passes(entries: Iterable[Recorded]) -> Sequence[Pass]:
@@ -141,6 +148,8 @@ def _lines(shown: Shown, masking: Masking) -> Iterable[str]:
     for name, value in (("output", shown.output), ("error", shown.error)):
         if value is not None:
             yield told(name, masking(value if isinstance(value, str) else json_text(value)))
+    if shown.approval is not None:
+        yield request_text(msgspec.convert(shown.approval, ApprovalRequest), masking)
     for one in shown.operations:
         yield f"  {one_line(f'{one.path}#{one.number}')}  {_ending(one, masking)}"
 

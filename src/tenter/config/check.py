@@ -221,8 +221,8 @@ class _Checker:
                 self.read(inner, _key_spot(entry, spot))
             else:
                 values[key] = self.read(inner, _entry_spot(entry, spot))
-        # A key that is only misspelt is not missing as well.
-        there = {*present, *filter(None, meant.values())}
+        # A key that is only misspelt is not missing as well; nor is the only one that there is, where another stands.
+        there = {*present, *filter(None, meant.values()), *(usable if meant and len(usable) == 1 else ())}
         self._complete(schema, spot, there)
         for rule in schema.rules:
             self._keep(rule, spot, there=there, present=present, values=values)

@@ -16,6 +16,7 @@ from tenter.config.problem import Position, Unresolved
 from tenter.config.sketch import stand_in
 from tenter.config.spec import HookSpec, Spec
 from tenter.config.targets import find_target
+from tenter.executors import in_band
 from tenter.kernel import (
     Band,
     Declaration,
@@ -73,7 +74,7 @@ def declared_function(spec: HookSpec, target: str, file: HookFile, point: Point)
         return found
     known = stand_in(found)
     try:
-        own = None if known is None else _own(known, point)
+        own = None if known is None else in_band(_own(known, point), file.band)
     except RegistrationError as error:
         return Unresolved(str(error))
     if own is None:
@@ -90,10 +91,10 @@ def declared_plugin(target: str, file: HookFile) -> Declared | Unresolved:
     if known is None:
         return Declared((), certain=False)
     try:
-        hooks = declarations(known, CATALOGUE)
+        hooks = [in_band(one, file.band) for one in declarations(known, CATALOGUE)]
     except RegistrationError as error:
         return Unresolved(str(error))
-    return Declared(tuple(timed(replace(one, band=file.band), file) for one in hooks), certain=True)
+    return Declared(tuple(timed(one, file) for one in hooks), certain=True)
 
 
 def deadline(spec: HookSpec, file: HookFile) -> float:
@@ -111,7 +112,7 @@ def timed(declared: Declaration, file: HookFile) -> Declaration:
     return declared if declared.timeout is not None else replace(declared, timeout=file.timeout)
 
 
-def _own(found: object, point: Point) -> Declaration | None:
+def _own(found: object, point: Point) -> Declaration:
     """What `found` says of itself at `point`. Raises RegistrationError where it is for other points, or is no hook."""
     if isinstance(found, FunctionType):
         call: Callable[..., object] = found

@@ -49,11 +49,20 @@ def _made(kind: type[msgspec.Struct], raw: object) -> object:
     values = _whole(raw)
     if kind is HookSpec and sum(key in _mapping(values) for key in ("command", "script", "python")) != 1:
         return None
+    if kind is HookSpec:
+        values = _matching(_mapping(values))
     try:
         msgspec.convert(values, kind)
     except msgspec.ValidationError:
         return None
     return values
+
+
+def _matching(hook: Values) -> Values:
+    """`hook` without the patterns of which nothing is left: what is wrong with them is told already."""
+    match = {word: pattern for word, pattern in _mapping(hook.get("match")).items() if pattern != FrozenDict()}
+    rest = {key: value for key, value in hook.items() if key != "match"}
+    return FrozenDict({**rest, "match": FrozenDict(match)} if match else rest)
 
 
 def _whole(value: object) -> object:

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from tenter.kernel import opener
 
 if TYPE_CHECKING:
+    from tenter.executors.band import (
+        in_band as in_band,
+    )
     from tenter.executors.command import (
         command_hook as command_hook,
     )
@@ -53,6 +56,7 @@ __all__ = [
     "Surroundings",
     "command_hook",
     "function_hook",
+    "in_band",
     "load_target",
     "plugin_hooks",
     "run_process",
@@ -62,6 +66,7 @@ __all__ = [
 __getattr__ = opener(
     __name__,
     {
+        "band": ("in_band",),
         "command": ("command_hook",),
         "command_settings": ("CommandHook",),
         "descendants": (

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
+from tenter.executors.band import in_band
 from tenter.executors.kind import Surroundings
 from tenter.kernel import (
     Band,
@@ -29,6 +30,7 @@ from tenter.kernel import (
     Policy,
     Redactor,
     RegistrationError,
+    TenterError,
     declarations,
     declared_of,
     source_of,
@@ -100,10 +102,8 @@ def plugin_hooks(
     Raises RegistrationError for anything else, and for what the plugin declares wrongly.
     """
     found = load_target(target, surroundings.project_dir, redactor=surroundings.redactor)
-    return tuple(
-        replace(each, band=band)
-        for each in _declarations(target, found, catalogue=catalogue, redactor=surroundings.redactor)
-    )
+    every = _declarations(target, found, catalogue=catalogue, redactor=surroundings.redactor)
+    return tuple(in_band(each, band) for each in every)
 
 
 def _declared(settings: FunctionHook, found: object, *, redactor: Redactor) -> Declaration:
@@ -149,7 +149,8 @@ def _configured(declared: Declaration, settings: FunctionHook) -> Declaration:
         "priority": settings.priority,
     }
     changes = {name: value for name, value in said.items() if value is not None}
-    return replace(declared, name=settings.name, point=settings.point.name, band=settings.band, **changes)
+    placed = in_band(declared, settings.band)
+    return replace(placed, name=settings.name, point=settings.point.name, **changes)
 
 
 def _declarations(target: str, found: object, *, catalogue: Catalogue, redactor: Redactor) -> tuple[Declaration, ...]:
@@ -213,7 +214,7 @@ def _contained(work: Callable[[], T], what: str, *, redactor: Redactor) -> T:
         return work()
     except KeyboardInterrupt:
         raise
-    except RegistrationError as error:
+    except TenterError as error:  # its text says where, and what to do
         raise RegistrationError(f"{what}: {redactor.mask_fuzzy(str(error))}") from None
     except BaseException as error:  # the code of a target may raise anything, and exit
         raise RegistrationError(f"{what}{_raised_at(error)}: {redactor.mask_exception_text(error)}") from None

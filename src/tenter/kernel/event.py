@@ -85,6 +85,17 @@ def misfit(
     return None
 
 
+def unlike_result(after: Event, results: Collection[str]) -> str | None:
+    """What is wrong with the fields `results` of `after`, or None. What is of its declared class is taken as it is."""
+    for field in _declared_results(type(after), tuple(results)):
+        value = getattr(after, field.name)
+        if type(value) is field.type or value is field.default:
+            continue
+        if wrong := _misfit(value, field.type, None, field.name):
+            return wrong
+    return None
+
+
 def result_fields(results: Collection[str], value: object) -> Mapping[str, object]:
     """`value` as the fields that it stands for: the one there is, or those of a mapping. Raises TypeError otherwise."""
     if len(results) == 1:
@@ -100,6 +111,12 @@ def result_fields(results: Collection[str], value: object) -> Mapping[str, objec
 @functools.lru_cache(1024)
 def _declared(cls: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
     return msgspec.structs.fields(cls)
+
+
+@functools.lru_cache(1024)
+def _declared_results(cls: type[Event], results: tuple[str, ...]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields `results` that are declared to be anything in particular."""
+    return tuple(field for field in _declared(cls) if field.name in results and field.type not in (object, Any))
 
 
 def _struct_misfit(value: msgspec.Struct, original: object, path: str) -> str | None:
@@ -119,6 +136,9 @@ def _misfit(value: object, declared: Any, original: object, path: str) -> str | 
     try:
         converted = msgspec.convert(value, declared)
     except (msgspec.ValidationError, TypeError) as error:
+        if isinstance(declared, type) and issubclass(declared, msgspec.Struct) and not isinstance(value, Mapping):
+            fields = ", ".join(declared.__struct_fields__)
+            return f"{path}: expected {declared.__name__}({fields}), got {type(value).__name__}"
         return f"{path}: {error}"
     return _unlike(value, converted, original, path)
 

@@ -16,6 +16,7 @@ from tenter.kernel.chain import Chain, Link, compile_chain
 from tenter.kernel.declaration import BANDS, MODES, Declaration, Hook, declared_of, function_of, source_of
 from tenter.kernel.errors import RegistrationError
 from tenter.kernel.match import compile_match
+from tenter.kernel.misspelling import meant, refuse_misspelt
 from tenter.kernel.point import POLICIES, Catalogue, Point, Policy
 from tenter.kernel.signature import check_abandon, check_signature
 
@@ -45,7 +46,7 @@ def declarations(hook: object, catalogue: Catalogue) -> tuple[Declaration, ...]:
     if callable(hook) and (declared := declared_of(cast(object, hook))):
         return tuple(replace(one, call=hook, source=source_of(cast(object, hook))) for one in declared)
     raise RegistrationError(
-        f"{_SHOWN.repr(hook)} is no hook; decorate the function with @hook('<point>') or derive the class from "
+        f"{_described(hook)} is no hook; decorate the function with @hook('<point>') or derive the class from "
         "tenter.Hook"
     )
 
@@ -61,7 +62,7 @@ def compile_chains(
     at: dict[str, list[Link]] = {name: [] for name in catalogue}
     index = 0
     for reserved, group in ((False, hooks), (True, gates)):
-        for hook in group:
+        for hook in _each(group, "gates" if reserved else "hooks"):
             for declared in declarations(hook, catalogue):
                 link = attach(declared, catalogue, reserved=reserved, timeout=timeout, index=index)
                 _refuse_twin(link, at[link.point.name])
@@ -101,6 +102,21 @@ def attach(
     )
 
 
+def _each(group: object, what: str) -> Iterable[object]:
+    if isinstance(group, Iterable) and not isinstance(group, str | bytes | Mapping):
+        return cast("Iterable[object]", group)
+    raise RegistrationError(f"{what} must be a list, such as {what}=[guard]; got {_described(cast(object, group))}")
+
+
+def _described(target: object) -> str:
+    """What a value is, in words: a function or class by its name and place."""
+    if not (inspect.isroutine(target) or inspect.isclass(target)):
+        return _SHOWN.repr(target)
+    name, source = target.__qualname__, source_of(target)
+    place = f" ({source})" if source != name else ""
+    return f"the {'class' if inspect.isclass(target) else 'function'} {name!r}{place}"
+
+
 def _instance(cls: type[Hook]) -> Hook:
     try:
         return cls()
@@ -118,6 +134,7 @@ def _of_plugin(plugin: Hook, catalogue: Catalogue) -> tuple[Declaration, ...]:
             f"{cls.__qualname__}.on_error is a method; on_error is the failure policy, the point for errors is "
             "'run.error', and its method on_run_error"
         )
+    refuse_misspelt(cls)
     abandon = getattr(plugin, "abandon", None)
     found = tuple(
         Declaration(
@@ -148,8 +165,7 @@ def _methods(plugin: Hook, catalogue: Catalogue) -> Iterable[tuple[Point, Callab
             continue
         owner = f"{type(plugin).__qualname__}.{name}"
         if name not in catalogue.methods:
-            near = catalogue.nearest(name.removeprefix("on_").replace("_", "."))
-            raise RegistrationError(f"{owner} is the method of no point{near}")
+            raise RegistrationError(f"{owner} is the method of no point{meant(name, catalogue)}")
         call = getattr(plugin, name)
         if not callable(call):
             raise RegistrationError(f"{owner} is no method; remove it, or make it one that takes (self, event)")

@@ -16,7 +16,7 @@ from tenter.kernel.decision import Decision
 from tenter.kernel.dispatch import Dispatcher
 from tenter.kernel.ending import Blocked, Done, Escalated, Failed, Stopped, Suspended
 from tenter.kernel.errors import RESULTS, HookFailure, OperationFailed
-from tenter.kernel.event import Event, result_fields
+from tenter.kernel.event import Event, result_fields, unlike_result
 from tenter.kernel.frame import Part, Told
 from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend, check_code
 from tenter.kernel.point import Operation
@@ -142,6 +142,8 @@ class Runner(Generic[B, A]):
             results: Mapping[str, object] = result_fields(operation.results, value) if operation.results else {}
             carried = {name: getattr(before, name) for name in self.plan.carried if name not in results}
             after = operation.after(**{**carried, **results})
+            if wrong := unlike_result(after, operation.results):
+                return self._misfit(wrong)
             return await self.dispatcher.admit(after, self.trace)
         except Exception as error:  # a result that does not fit the operation is the body's failure
             return self._failed(error)
@@ -154,6 +156,10 @@ class Runner(Generic[B, A]):
             ended = [link.hook.abandon for link, _ in heard]
             told[:] = [(link, event) for link, event in told if link.hook.abandon not in ended]
         return stopped(decision) or Done(cast(A, decision.event))
+
+    def _misfit(self, wrong: str) -> Failed:
+        reason = f"the work of {self.plan.operation.name!r} gave a result that does not fit: {wrong}"
+        return Failed(message=self.dispatcher.judge.reason(reason), code="internal", exception="TypeError")
 
     def _failed(self, error: BaseException) -> Failed:
         judge = self.dispatcher.judge

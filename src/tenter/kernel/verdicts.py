@@ -3,20 +3,24 @@ recorded. Awaits nothing and runs no hook.
 """
 
 import contextlib
+import inspect
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from tenter.kernel.chain import Link
 from tenter.kernel.clock import Clock
 from tenter.kernel.decision import Disposition, Record
+from tenter.kernel.declaration import function_of
 from tenter.kernel.errors import ExecutionResult, HookFailure
 from tenter.kernel.event import Event, conforms, misfit
 from tenter.kernel.fold import FOLD, Fold, Grant
 from tenter.kernel.frame import Frame
 from tenter.kernel.frozen import freeze
 from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
+from tenter.kernel.point import OUTCOMES, Point
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.sameness import same
 from tenter.kernel.trace import Detail, Raw
@@ -46,6 +50,8 @@ class Failure:
     code: str = "hook_failed"
     exception: str = ""
 
+
+_TRACEBACK: Any = vars(BaseException)["__traceback__"]
 
 Verdict = Event | Outcome | Failure
 """What an answer is, once it was judged."""
@@ -89,11 +95,23 @@ class Judge:
             with contextlib.suppress(Exception):  # somebody changed it: it is told as any other
                 named = HookFailure(error.result, _plain(error.reason), code=_plain(error.code))
                 return Failure(named.result, self.reason(named.reason), named.code)
+        told = self.told(error)
         return Failure(
             "crashed",
-            f"the hook {link.name!r} failed: {self.told(error)}",
+            f"the hook {link.name!r} failed{self._place(link, error)}: {told}{_advice(told)}",
             exception=self.redactor.mask_exception_name(error),
         )
+
+    def _place(self, link: Link, error: BaseException) -> str:
+        """Where in its own file a hook failed, as far as that can be told."""
+        with contextlib.suppress(Exception):  # a hook's author may have put anything there
+            own = inspect.unwrap(cast(Any, function_of(link.hook.call))).__code__.co_filename
+            trace, line = cast("types.TracebackType | None", _TRACEBACK.__get__(error)), 0
+            while trace is not None:
+                line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == own else line
+                trace = trace.tb_next
+            return self.redactor.mask_fuzzy(f" at {Path(own).name}:{line}") if line else ""
+        return ""
 
     def told(self, error: BaseException) -> str:
         """What an exception says, masked; of one that does not let itself be told, its class."""
@@ -222,8 +240,27 @@ def _unanswerable(link: Link, answer: object) -> str | None:
             None if link.point.rule.replaces else f"the hook {name!r} replaced the event, which {label} does not take"
         )
     if not issubclass(cls, Outcome):
-        return f"the hook {name!r} answered a {kind}, which is no outcome"
+        if any(answer is one for one in OUTCOMES.values()):
+            word = cast("type[Outcome]", answer).__name__
+            return f"the hook {name!r} answered the class {word}; return {word}(…), not the class"
+        return f"the hook {name!r} answered a {kind}, which is no outcome; {label} takes {_taken(link.point)}"
     return None if link.point.takes(cls) else f"the hook {name!r} answered {kind}, which {label} does not take"
+
+
+def _taken(point: Point) -> str:
+    """What a hook can return at `point`, as it would be written."""
+    words = {cls: f"{cls.__name__}(…)" for cls in OUTCOMES.values() if point.takes(cls)}
+    if Result in words:
+        words[Result] = "event.result(…)"
+    listed = ["None", *words.values(), *(["event.replace(…)"] if point.rule.replaces else [])]
+    return " or ".join(filter(None, (", ".join(listed[:-1]), listed[-1])))
+
+
+def _advice(told: str) -> str:
+    """What to do about an exception whose own text does not say it."""
+    if told.startswith("AttributeError: immutable type:"):
+        return "; nothing in an event is changed in place: return event.replace(field=value)"
+    return ""
 
 
 def _misplaced(link: Link, new: Event, old: Event) -> str | None:
