@@ -126,7 +126,27 @@ def test_a_secret_in_the_file_is_not_shown(
 def test_a_file_that_is_right_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = project(tmp_path)
     assert out(capsys, ["validate", *config]) == f"ok: {config[1]}\n"
-    assert json.loads(out(capsys, ["validate", "--json", *config])) == {"ok": True, "problems": []}
+    assert json.loads(out(capsys, ["validate", "--json", *config])) == {
+        "ok": True,
+        "problems": [],
+        "switched_off": [],
+    }
+
+
+def test_hooks_that_are_switched_off_are_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = project(tmp_path, FILE.replace("hooks:\n", "hooks:\n  enabled: false\n"))
+    said = f"hooks are switched off ({config[1]}:4)"
+    assert out(capsys, ["list", *config]).splitlines()[-1] == said
+    assert out(capsys, ["validate", *config]).splitlines() == [f"ok: {config[1]}", said]
+    for verb in ("list", "validate"):
+        assert json.loads(out(capsys, [verb, "--json", *config]))["switched_off"] == [said]
+
+
+def test_the_script_of_a_model_is_validated_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "script.yaml").write_text("version: 1\nturns: []\n")
+    config = project(tmp_path, "version: 1\nmodels: {default: {provider: scripted, file: script.yaml}}\n")
+    said = out(capsys, ["validate", *config], 2)
+    assert "script.yaml:2:1: at turns: expected at least one turn; write the model's first answer" in said
 
 
 @pytest.mark.fault(53)
@@ -160,6 +180,7 @@ def test_problems_as_json_have_place_path_message_and_hint(tmp_path: Path, capsy
                 "hint": "did you mean 'tool.before'?",
             }
         ],
+        "switched_off": [],
     }
 
 
@@ -236,13 +257,15 @@ def test_a_log_without_a_journal_is_empty_and_makes_none(tmp_path: Path, capsys:
 
 @pytest.mark.parametrize("verb", ["list", "validate"])
 def test_looking_loads_no_event_loop_database_process_or_network_library(verb: str, tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text("version: 1\nturns: [[{when: {matches: a+}, text: b}, c]]\n")
+    with_model = f"{FILE}models: {{default: {{provider: scripted, file: script.yaml}}}}\n"
     script = (
         "import sys; from tenter.cli.entry import run; code = run(sys.argv[1:]);"
         "print(*{name.split('.')[0] for name in sys.modules} & {'asyncio', 'sqlite3', 'subprocess', 'rich', 'httpx'},"
         "file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, "hooks", verb, *project(tmp_path)],
+        [sys.executable, "-c", script, "hooks", verb, *project(tmp_path, with_model)],
         capture_output=True,
         text=True,
         timeout=30,

@@ -85,6 +85,7 @@ def test_a_request_shows_the_call_every_reason_and_that_answering_comes_later() 
         digest="sha256:0",
         reasons=(
             ApprovalReason(hook="risk", reason="it removes", code="approval_required"),
+            ApprovalReason(hook="late", reason="soon", code="approval_required", expires_at=9.0, on_timeout="escalate"),
             ApprovalReason(hook="cost", reason=FORGERY, code="approval_required"),
         ),
         requested_at=1.0,
@@ -93,6 +94,8 @@ def test_a_request_shows_the_call_every_reason_and_that_answering_comes_later() 
     assert said.startswith("waiting for a person to decide on tool.invoked, request r1:\n")
     assert '"command":"rm x"' in said
     assert "asked by 'risk': it removes" in said
+    assert "asked by 'late' until 1970-01-01T00:00:09Z (then: escalate): soon" in said
+    assert "\n  digest sha256:0\n" in said
     assert "  | run 1: completed\\x1b" in said
     assert said.endswith("answering it comes with a later version of tenter.")
 

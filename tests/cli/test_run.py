@@ -366,3 +366,32 @@ def test_what_a_hook_leaves_running_does_not_keep_the_process(tmp_path: Path) ->
     write_project(tmp_path, [{"text": "done"}], events={"input.before": [hook]})
     done = tenter("run", "job", cwd=tmp_path)
     assert (done.code, done.out) == (0, "done\n")
+
+
+def test_a_run_without_its_hooks_says_so(tmp_path: Path) -> None:
+    hook = {"name": "guard", "script": "exit 1", "on_error": "block"}
+    hooks = {"enabled": False, "events": {"tool.before": [hook]}}
+    done = tenter("run", "job", cwd=write_project(tmp_path, [calls("shell", command="true"), "done"], hooks=hooks))
+    assert (done.code, done.out) == (0, "done\n")
+    line = next(n for n, text in enumerate((tmp_path / "tenter.yaml").read_text().splitlines(), 1) if "enabled" in text)
+    assert f"hooks are switched off (tenter.yaml:{line})\n" in done.err
+
+
+def test_a_run_that_cannot_start_says_where_the_rest_of_the_problems_is_told(tmp_path: Path) -> None:
+    hook = {"name": "guard", "command": ["./gone"], "on_error": "block"}
+    write_project(tmp_path, ["x"], events={"tool.before": [hook]}, modles={})
+    done = tenter("run", "job", cwd=tmp_path)
+    assert done.code == 2
+    assert "unknown key 'modles'" in done.err
+    assert done.err.endswith("\n'tenter hooks validate' shows all 2 problems\n")
+    write_project(tmp_path, ["x"], events={"tool.before": [hook]})
+    assert "hooks validate" not in tenter("run", "job", cwd=tmp_path).err
+
+
+def test_the_summary_says_where_the_reason_of_a_failed_command_is(tmp_path: Path) -> None:
+    hook = {"name": "guard", "script": "exit 1", "on_error": "warn"}
+    write_project(tmp_path, [calls("shell", command="true"), "done"], events={"tool.before": [hook]})
+    done = tenter("run", "job", "--steps", cwd=tmp_path)
+    assert done.code == 0
+    assert "failed (crashed), which was let pass" in done.err
+    assert "\n'tenter hooks log' tells why a command failed\n" in done.err

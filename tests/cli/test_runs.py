@@ -215,3 +215,29 @@ def test_each_pass_of_an_operation_is_told_apart_and_takes_from_its_start_to_its
         (1, "retry", "again", 0.5),
         (2, "done", None, 2.0),
     ]
+
+
+async def test_a_run_that_waits_shows_what_it_waits_for(tmp_path: Path) -> None:
+    reasons = [{"hook": "ask", "reason": f"costs {KEY}", "code": "x", "expires_at": 9.0, "on_timeout": "block"}]
+    request = entry(
+        "approval_requested",
+        id="r1",
+        run_id="a1",
+        operation="tool.invoked",
+        path="1.tool.invoked.0",
+        call={"call": {"name": "shell"}},
+        digest="sha256:0",
+        reasons=reasons,
+        requested_at=1.0,
+    )
+    waits = [begun(), request, entry("status", 1_001.0, status="awaiting_approval"), result("awaiting_approval")]
+    await journal(tmp_path, ("a1", waits), ("b2", [begun(), request, result("completed")]))
+    done = tenter("runs", "show", "a1", cwd=tmp_path)
+    assert done.code == 0
+    assert "waiting for a person to decide on tool.invoked, request r1:\n" in done.out
+    assert '\n  {"name":"shell"}\n' in done.out
+    assert "asked by 'ask' until 1970-01-01T00:00:09Z (then: block): costs [redacted]" in done.out
+    assert "digest sha256:0\n" in done.out
+    told = json.loads(tenter("runs", "show", "a1", "--json", cwd=tmp_path).out)
+    assert (told["approval"]["id"], told["approval"]["reasons"][0]["reason"]) == ("r1", "costs [redacted]")
+    assert json.loads(tenter("runs", "show", "b2", "--json", cwd=tmp_path).out)["approval"] is None

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from tenter.cli.texts import ends, escaped, json_text, one_line, quoted_block, seconds
+from tenter.cli.texts import YEAR_10000, ends, escaped, json_text, moment, one_line, quoted_block, seconds
 
 JOINERS = "\u200c\u200d"
 HOSTILE = "\x1b[31m\x9b2J\u202e\u2066\u2028\u2029\u0085\x00\x7f\r\x0b"
@@ -99,3 +99,9 @@ def test_json_is_exact_plain_ascii_and_one_line(value: object) -> None:
 @pytest.mark.parametrize(("duration", "shown"), [(0.0004, "0 ms"), (0.25, "250 ms"), (1.0, "1.0 s"), (75.04, "75.0 s")])
 def test_a_duration_is_told_in_milliseconds_below_a_second(duration: float, shown: str) -> None:
     assert seconds(duration) == shown
+
+
+def test_a_moment_is_told_in_utc_and_one_past_all_dates_as_such() -> None:
+    assert moment(1_000.9) == "1970-01-01T00:16:40Z"
+    assert moment(YEAR_10000 - 1) == "9999-12-31T23:59:59Z"
+    assert moment(YEAR_10000) == "the year 10000 or later"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tenter.config.problem import ConfigError, Position, Problem
 from tenter.config.validation import validate
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
@@ -148,7 +149,34 @@ hooks:
     tool.before:
       - {name: a, script: x, on_error: warn, match: {tool: {regex: a}}}
 """)
-    assert problems(path) == [
-        "DIR/tenter.yaml:5:61: at hooks.events.tool.before[0].match.tool.regex: unknown key 'regex'; the keys here are "
-        "re"
+    (said,) = problems(path)
+    assert said.endswith("at hooks.events.tool.before[0].match.tool.regex: unknown key 'regex'; the keys here are re")
+
+
+def test_what_the_checker_of_scripts_finds_is_told_once_for_each_script(tmp_path: Path) -> None:
+    path, script = tmp_path / "tenter.yaml", tmp_path / "script.yaml"
+    script.write_text("turns: []\n")
+    model = "{provider: scripted, file: script.yaml}"
+    path.write_text(f"version: 1\nmodels: {{a: {model}, b: {model}}}\n")
+
+    def refuse(asked: Path) -> None:
+        raise ConfigError([Problem(where=Position(str(asked), 1, 8), message="no turns")])
+
+    assert [str(one) for one in validate(path, environment=ENVIRONMENT, check_script=refuse)] == [
+        f"{script}:1:8: no turns"
     ]
+
+
+def test_a_working_folder_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "tenter.yaml"
+    (tmp_path / "sub").mkdir()
+    path.write_text("""\
+version: 1
+hooks:
+  events:
+    tool.before:
+      - {name: a, script: x, on_error: warn, cwd: sub}
+      - {name: b, script: x, on_error: warn, cwd: nodir}
+""")
+    (said,) = problems(path)
+    assert said.startswith("DIR/tenter.yaml:6:51: at hooks.events.tool.before[1].cwd: there is no folder 'nodir'; ")

@@ -57,6 +57,22 @@ def test_a_denial_is_told_with_its_words() -> None:
     assert said == Verdict(Block("no", code="mine", stop=True))
 
 
+def test_an_answer_that_is_no_json_is_quoted_as_it_begins_without_secrets() -> None:
+    raw = f"warning: {SECRET}\n  {'x' * 90}".encode()
+    result = ProcessResult(
+        result="ok", exit_code=0, stdout=Captured(raw.decode(), raw, total_bytes=len(raw)), duration_seconds=0
+    )
+    said = interpret(redacted(result, REDACTOR), settings("true", verdict=True), event=tool_call())
+    assert isinstance(said, HookFailure)
+    head, _, printed = said.reason.partition("; it printed ")
+    assert "must be exactly one JSON object" in head
+    assert printed.startswith("'warning: ")
+    assert printed.endswith("x'…")
+    assert len(printed) == 63
+    assert SECRET not in said.reason
+    assert "\n" not in said.reason
+
+
 HELD = [(Block("no"), "block"), (Suspend("why"), "suspend"), (Escalate("why"), "escalate"), (Retry("why"), "retry")]
 FREE = [Allow("fine"), None, tool_call()]
 

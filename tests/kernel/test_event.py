@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from tenter.kernel import AfterEvent, BeforeEvent, Event, FrozenDict, FrozenStruct, conforms
-from tenter.kernel.event import misfit, result_fields
+from tenter.kernel.event import misfit, result_fields, unlike_result
 
 
 class Call(FrozenStruct, frozen=True, kw_only=True):
@@ -188,3 +188,23 @@ def test_a_mapping_is_no_result_where_a_struct_is_declared() -> None:
 
 def test_the_answer_of_an_in_hook_holds_the_frozen_value() -> None:
     assert ASKED.result([1]).value == (1,)
+
+
+def test_a_result_that_stands_for_no_struct_is_told_what_the_struct_has() -> None:
+    class Held(AfterEvent, frozen=True, kw_only=True):
+        call: Call
+
+    assert misfit(Held, ("call",), "x") == "the result does not fit: call: expected Call(name, arguments), got str"
+
+
+def test_a_result_is_held_against_its_declared_class_and_not_looked_into() -> None:
+    class Held(AfterEvent, frozen=True, kw_only=True):
+        call: Call
+        calls: tuple[Call, ...] = ()
+        anything: object = None
+
+    inexact = Call(name=cast(Any, 1))
+    assert unlike_result(Held(call=inexact, calls=(inexact,), anything={1, 2}), ("call", "calls", "anything")) is None
+    assert unlike_result(Held(call=inexact, calls=cast(Any, 1)), ("calls",)) == "calls: Expected `array`, got `int`"
+    assert unlike_result(Held(call=cast(Any, {"name": "a"})), ("call",)) == "call: expected Call, got FrozenDict"
+    assert unlike_result(Held(call=cast(Any, "a")), ("anything",)) is None

@@ -1,8 +1,7 @@
 import pytest
+from tests.kernel.workshop import CATALOGUE
 
 from tenter.kernel import Event, Hook, RegistrationError, declarations
-
-from .workshop import CATALOGUE
 
 
 def refused(one: object) -> str:

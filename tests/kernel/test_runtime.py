@@ -1,13 +1,26 @@
 import asyncio
 import hashlib
 from collections.abc import Mapping
-from typing import cast
+from dataclasses import replace
+from typing import Any, cast
 
 import msgspec
 import pytest
 from tests.kernel.workshop import CATALOGUE, ECHO, SPAN, WORK, After, Before, Op, at, before, runtime, saying, shout
 
-from tenter.kernel import Block, Done, Hook, RegistrationError, Runtime, Suspend, Trace, stopped
+from tenter.kernel import (
+    Block,
+    Declaration,
+    Done,
+    Failed,
+    Hook,
+    RegistrationError,
+    Runtime,
+    Suspend,
+    TenterError,
+    Trace,
+    stopped,
+)
 
 
 @pytest.mark.promise(2)
@@ -132,3 +145,39 @@ async def test_many_operations_at_once_do_not_mix() -> None:
     events = [cast(After, getattr(ending, "event", None)) for ending in endings]
     assert [event.result for event in events] == [f"A{n}!" for n in range(20)]
     assert [[entry.op for entry in trace.events()] for trace in traces] == [[f"op{n}"] * 2 for n in range(20)]
+
+
+async def test_what_is_no_operation_or_no_event_of_it_is_refused_with_what_was_expected() -> None:
+    kernel, strange = runtime(), cast(Any, None)
+    after = After(envelope="run", op=Op(id="op"), result="r")
+    other = replace(WORK, name="other.done")
+    with pytest.raises(TenterError, match=r"expected an Operation, got 'work\.done'; take one of "):
+        await kernel.run(cast(Any, "work.done"), before(), shout)
+    with pytest.raises(TenterError, match=r"got 'work\.done'"):
+        await kernel.finish(cast(Any, "work.done"), after)
+    with pytest.raises(TenterError, match=r"got 'span\.run'"):
+        kernel.span(cast(Any, "span.run"))
+    with pytest.raises(TenterError, match=r"the catalogue has no operation 'other\.done'; it has work\.done, "):
+        await kernel.run(other, before(), shout)
+    with pytest.raises(TenterError, match=r"work\.done takes a Before, not NoneType"):
+        await kernel.run(WORK, strange, shout)
+    with pytest.raises(TenterError, match=r"the end of work\.done takes a After, not Before"):
+        await kernel.finish(WORK, cast(Any, before()))
+    for wrong, kind in ((strange, "NoneType"), (before(), "Before")):
+        with pytest.raises(TenterError, match=rf"work\.after takes a After, not {kind}"):
+            await kernel.dispatch("work.after", wrong)
+
+
+@pytest.mark.parametrize("hooks", [(), (at("work.before", saying(None), name="h"),)])
+async def test_a_result_of_another_type_than_declared_is_the_failure_of_the_body(
+    hooks: tuple[Declaration, ...],
+) -> None:
+    async def body(event: Before) -> object:
+        return 3
+
+    ending = await runtime(*hooks).run(WORK, before("a"), body)
+    assert ending == Failed(
+        message="the work of 'work.done' gave a result that does not fit: result: Expected `str`, got `int`",
+        code="internal",
+        exception="TypeError",
+    )

@@ -1,8 +1,10 @@
+import functools
+import json
 import types
 from collections.abc import Callable, Generator
 from enum import Enum
 from pathlib import PurePosixPath
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from tests.kernel.workshop import (
@@ -79,7 +81,9 @@ async def test_a_control_that_fails_blocks_and_an_observer_that_fails_only_warns
     [
         (Retry("again"), "answered Retry, which work.before does not take"),
         (Result("x"), "answered Result, which work.before does not take"),
-        ("yes", "answered a str, which is no outcome"),
+        ("yes", "a str, which is no outcome; work.before takes None, Allow(…), Block(…), Suspend(…), Escalate(…) or"),
+        ("yes", "Escalate(…) or event.replace(…)"),
+        (Block, "answered the class Block; return Block(…), not the class"),
         (False, "answered a bool, which is no outcome"),
         (After(envelope="run", op=Op(id="op"), result="x"), "must be of Before"),
         (Before(envelope="another", op=Op(id="op")), "keeps the envelope"),
@@ -352,3 +356,33 @@ async def test_a_replacement_that_ends_the_process_when_it_is_redacted_is_a_cras
     hook = at("work.before", lambda e: e.replace(extra={"p": EndsAll("/a")}), name="h")
     decision = await runtime(hook, redactor=REDACTOR).dispatch("work.before", before())
     assert [record.result for record in decision.records] == ["crashed"]
+
+
+async def test_a_crash_is_told_with_the_line_of_the_hooks_own_file() -> None:
+    def careless(event: Before) -> None:
+        json.loads("{")
+
+    async def later(event: Before) -> None:
+        careless(event)
+
+    line = careless.__code__.co_firstlineno + 1
+    for hook in (careless, later):
+        for timeout in (None, 10.0):
+            decision = await dispatch(at("work.before", hook, name="h", timeout=timeout))
+            said = decision.records[0].reason
+            assert said.startswith(f"the hook 'h' failed at test_verdicts.py:{line}: json.decoder.JSONDecodeError: ")
+
+
+async def test_a_crash_in_code_without_a_file_of_its_own_is_told_without_a_place() -> None:
+    decision = await dispatch(at("work.before", cast(Any, functools.partial(int, "x")), name="h"))
+    assert decision.records[0].reason.startswith("the hook 'h' failed: ")
+
+
+async def test_a_hook_that_changes_its_event_in_place_is_told_to_replace_it() -> None:
+    def changes(event: Before) -> None:
+        cast(Any, event).text = "b"
+
+    decision = await dispatch(at("work.before", changes, name="h"))
+    assert decision.records[0].reason.endswith(
+        "immutable type: 'Before'; nothing in an event is changed in place: return event.replace(field=value)"
+    )

@@ -64,3 +64,8 @@ def test_what_is_missing_is_named_and_the_trace_is_shown(expected: list[str], me
 def test_an_expectation_that_everything_would_meet_is_refused() -> None:
     with pytest.raises(ValueError, match="expectation 1, ' ', has no word"):
         assert_trace(TRACE, [" "])
+
+
+def test_a_text_in_place_of_the_expectations_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"the expectations are a list; write assert_trace\(…, \['hook tool'\]\)"):
+        assert_trace(TRACE, "hook tool")

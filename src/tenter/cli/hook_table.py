@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenter.catalogue import CATALOGUE
 from tenter.cli.texts import one_line
-from tenter.config import Listing, Row
+from tenter.config import Listing, Row, Spec
 from tenter.kernel import OUTCOMES, Point
 
 POINTS: Sequence[Point] = tuple(CATALOGUE[name] for name in CATALOGUE)
@@ -30,6 +30,12 @@ def table(listing: Listing, points: Sequence[Point], *, every: bool) -> Iterator
         yield one_line(f"plugin {one.target} ({one.source}): known when it is loaded", 200)
     if not (points or listing.unlisted):
         yield "no hooks; 'tenter hooks list --all' prints all points"
+
+
+def switched_off(*specs: Spec | None) -> list[str]:
+    """A line for each file whose hooks do not run since it says so."""
+    off = [spec.where("hooks", "enabled") for spec in specs if spec is not None and not spec.hooks.enabled]
+    return [f"hooks are switched off ({where.file}:{where.line})" for where in off]
 
 
 def point_row(point: Point) -> Mapping[str, object]:

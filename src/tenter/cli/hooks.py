@@ -13,12 +13,12 @@ import click
 import msgspec
 
 from tenter.catalogue import CATALOGUE
-from tenter.cli.hook_table import POINTS, point_row, table
+from tenter.cli.hook_table import POINTS, point_row, switched_off, table
 from tenter.cli.masking import Masking, mask, mask_of, masked
 from tenter.cli.options import config_option, json_option
 from tenter.cli.texts import json_text, one_line
 from tenter.config import Listing, Problem, Spec, list_hooks, load, load_user, user_file, validate
-from tenter.harness import BUILTIN_TOOLS
+from tenter.harness import BUILTIN_TOOLS, load_script
 from tenter.kernel import TextMask
 
 LONGEST = 1000
@@ -44,11 +44,14 @@ def list_(point: str, *, every: bool, config: str, as_json: bool) -> None:
     shown = [one for one in wanted if every or point or one.name in names]
     listing = Listing(tuple(row for row in found.rows if row.full_name in {one.name for one in shown}), found.unlisted)
     if as_json:
-        _print_json({"points": list(map(point_row, shown)), **_builtins(listing)}, _mask(spec, user))
+        off = {"switched_off": switched_off(spec, user)}
+        _print_json({"points": list(map(point_row, shown)), **_builtins(listing), **off}, _mask(spec, user))
         return
     masking = _mask(spec, user)
     for line in table(listing, shown, every=every):
         click.echo(masking(line))
+    for line in switched_off(spec, user):
+        click.echo(one_line(masking(line), LONGEST))
 
 
 @hooks.command(name="validate")
@@ -56,14 +59,18 @@ def list_(point: str, *, every: bool, config: str, as_json: bool) -> None:
 @json_option
 def validate_(*, config: str, as_json: bool) -> int:
     """Check the configuration, and all that it names, without running any of it."""
-    problems = validate(config, builtin_tools=BUILTIN_TOOLS)
+    problems = validate(config, builtin_tools=BUILTIN_TOOLS, check_script=load_script)
+    off = [] if problems else switched_off(load(config, builtin_tools=BUILTIN_TOOLS), load_user())
     if as_json:
-        _print_json({"ok": not problems, "problems": list(map(_problem, problems))}, mask_of(config))
+        said = {"ok": not problems, "problems": list(map(_problem, problems)), "switched_off": off}
+        _print_json(said, mask_of(config))
     else:
         masking = mask_of(config) if problems else str
         for problem in problems:
             click.echo(one_line(masking(str(problem)), LONGEST))
         click.echo(_verdict(len(problems), config), err=bool(problems))
+        for line in off:
+            click.echo(one_line(line, LONGEST))
     return 2 if problems else 0
 
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tenter.cli.masking import Masking
-from tenter.cli.texts import escaped, json_text, one_line, quoted_block, seconds
+from tenter.cli.texts import escaped, json_text, moment, one_line, quoted_block, seconds
 from tenter.cli.words import phrase
 from tenter.kernel import Link, TraceEvent
 
 if TYPE_CHECKING:
-    from tenter.catalogue import ApprovalRequest, ErrorInfo
+    from tenter.catalogue import ApprovalReason, ApprovalRequest, ErrorInfo
     from tenter.harness import RunResult
 
 
@@ -52,7 +52,9 @@ def summary(links: Sequence[Link], trace: Sequence[TraceEvent]) -> str:
         return "no hooks"
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     lines = [f"  {point:{widths[0]}}  {hook:{widths[1]}}  {did}" for point, hook, did in rows]
-    return "\n".join(["what the hooks did:", *(one_line(line, 200) for line in lines)])
+    failed = any(link.hook.kind == "command" and link.failures for link in links)
+    why = ["'tenter hooks log' tells why a command failed"] if failed else []
+    return "\n".join(["what the hooks did:", *(one_line(line, 200) for line in lines), *why])
 
 
 def _row(link: Link, said: Counter[str]) -> tuple[str, str, str]:
@@ -64,23 +66,27 @@ def _row(link: Link, said: Counter[str]) -> tuple[str, str, str]:
     return link.point.label, link.name, f"{', '.join(words)}  ({seconds(link.seconds / link.calls)} a call)"
 
 
+def _expiry(reason: "ApprovalReason") -> str:
+    return "" if reason.expires_at is None else f" until {moment(reason.expires_at)} (then: {reason.on_timeout})"
+
+
 def _by(error: "ErrorInfo") -> str:
     hook, queue = error.details.get("hook"), error.details.get("queue")
     return (f" to {queue!r}" if queue else "") + (f" by the hook {hook!r}" if hook else "")
 
 
 def request_text(request: "ApprovalRequest", mask: Masking) -> str:
-    """What waits for a person: the operation, the call, every reason, what binds a decision and until when it counts."""
+    """What waits for a person: the operation, the call, every reason with its expiry, and the digest."""
     call = one_line(mask(json_text(request.call.get("call", request.call))), 1000)
     return "\n".join(
         (
             f"waiting for a person to decide on {request.operation}, request {request.id}:",
             f"  {call}",
             *(
-                f"  {told(f'asked by {one.hook!r}' if one.hook else 'asked', mask(one.reason))}"
+                f"  {told((f'asked by {one.hook!r}' if one.hook else 'asked') + _expiry(one), mask(one.reason))}"
                 for one in request.reasons
             ),
-            one_line(f"  digest {request.digest}, {_expiry(request)}"),
+            one_line(f"  digest {request.digest}"),
             "The request is on record; answering it comes with a later version of tenter.",
         )
     )

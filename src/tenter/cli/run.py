@@ -16,9 +16,11 @@ import msgspec
 from tenter.catalogue import Status
 from tenter.cli.masking import Masking
 from tenter.cli.options import config_option
-from tenter.cli.texts import escaped, json_text
+from tenter.cli.texts import escaped, json_text, one_line
+from tenter.kernel import TenterError
 
 if TYPE_CHECKING:
+    from tenter.config import ConfigError
     from tenter.harness import Harness, RunResult
 
 EXIT_CODES: Final[Mapping[Status, int]] = {
@@ -59,6 +61,8 @@ class Finished(msgspec.Struct, frozen=True):
 
     harness: "Harness"
     result: "RunResult"
+    switched_off: list[str]
+    """A line for each file whose hooks did not run."""
 
 
 def _finite(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
@@ -111,12 +115,18 @@ def _standard_input() -> str:
 
 async def _run(request: Request, masks: list[Masking]) -> Finished:
     from tenter.catalogue import Limits
+    from tenter.cli.hook_table import switched_off
     from tenter.cli.screen import Screen
-    from tenter.harness import Harness
+    from tenter.config import ConfigError, load, load_user
+    from tenter.harness import BUILTIN_TOOLS, Harness
     from tenter.journal import JournalError
     from tenter.kernel import SYSTEM_CLOCK
 
-    harness = Harness.from_file(request.config, workspace=request.workspace)
+    try:
+        harness = Harness.from_file(request.config, workspace=request.workspace)
+        off = switched_off(load(request.config, builtin_tools=BUILTIN_TOOLS), load_user())
+    except ConfigError as error:
+        raise _with_the_rest(error, request.config) from error
     masks.append(harness.mask)
     screen = Screen(harness.mask, shown=request.shows_steps)
     deadline = None if request.timeout is None else SYSTEM_CLOCK.now() + request.timeout
@@ -131,7 +141,18 @@ async def _run(request: Request, masks: list[Masking]) -> Finished:
         raise
     except JournalError as error:
         raise click.ClickException(str(error)) from error
-    return Finished(harness, result)
+    return Finished(harness, result, off)
+
+
+def _with_the_rest(error: "ConfigError", config: str) -> TenterError:
+    """What stopped the start, which looks at one thing after the other, and where all that is wrong is told."""
+    from tenter.config import validate
+    from tenter.harness import BUILTIN_TOOLS, load_script
+
+    found = len(validate(config, builtin_tools=BUILTIN_TOOLS, check_script=load_script))
+    if found <= len(error.problems):
+        return error
+    return TenterError(f"{error}\n'tenter hooks validate' shows all {found} problems")
 
 
 def _print(request: Request, finished: Finished) -> None:
@@ -140,6 +161,8 @@ def _print(request: Request, finished: Finished) -> None:
     result, mask = finished.result, finished.harness.mask
     if request.shows_steps:
         click.echo(f"\n{summary(finished.harness.runtime.links(), result.trace)}\n", err=True)
+    for line in finished.switched_off:
+        click.echo(one_line(mask(line), 1000), err=True)
     if request.as_json:
         click.echo(json_text(result))
         return

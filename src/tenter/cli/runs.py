@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,7 @@ from tenter.cli.journals import find_run, journal_of
 from tenter.cli.masking import Masking, mask, masked
 from tenter.cli.options import config_option, json_option
 from tenter.cli.report import request_text, told
-from tenter.cli.texts import json_text, one_line, seconds
+from tenter.cli.texts import json_text, moment, one_line, seconds
 from tenter.journal import Recorded, StreamSummary
 
 NO_END: Final = "no end is on record: it is still running, or its process was ended"
@@ -181,4 +180,4 @@ def _optional(value: object) -> str | None:
 
 
 def _time(microseconds: int) -> str:
-    return datetime.fromtimestamp(microseconds / 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment(microseconds / 1_000_000)

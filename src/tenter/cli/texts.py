@@ -2,12 +2,16 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
 LINE: Final = 100
 """Characters of a line, where nobody says otherwise."""
+
+YEAR_10000: Final = 253_402_300_800
+"""Its beginning in seconds since the epoch; Python's dates end before it."""
 
 _HARMLESS: Final = frozenset("\t\u00a0\u1680\u202f\u205f\u3000\u200c\u200d") | {chr(n) for n in range(0x2000, 0x200B)}
 """Spaces, and the joiners that emoji and some scripts need: not printable by the book, and obeyed by no terminal."""
@@ -48,6 +52,13 @@ def quoted_block(text: str) -> str:
 def seconds(duration: float) -> str:
     """A duration for people."""
     return f"{duration * 1000:.0f} ms" if duration < 1 else f"{duration:.1f} s"
+
+
+def moment(at: float) -> str:
+    """A time, in seconds since the epoch, for people: in UTC, to the second."""
+    if at >= YEAR_10000:
+        return "the year 10000 or later"
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def json_text(value: object) -> str:

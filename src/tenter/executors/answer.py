@@ -26,6 +26,9 @@ from tenter.kernel import (
 )
 from tenter.wire import Verdict, decode_verdict, has_decision
 
+SHOWN: Final = 60
+"""Characters of an answer that are quoted where it is no verdict."""
+
 _DISPOSITIONS: Final[Mapping[type[Outcome], Disposition]] = {
     Block: "block",
     Suspend: "suspend",
@@ -75,8 +78,17 @@ def _answer(result: ProcessResult, hook: CommandHook, event: Event) -> Verdict |
     try:
         verdict = decode_verdict(result.stdout.raw, hook.point, event=event, mutate=hook.mutate)
     except HookFailure as failure:
-        return HookFailure(failure.result, f"the hook {hook.name!r}: {failure.reason}", code=failure.code)
+        reason = f"the hook {hook.name!r}: {failure.reason}{_printed(result.stdout)}"
+        return HookFailure(failure.result, reason, code=failure.code)
     return _not_taken(verdict.answer, hook) or verdict
+
+
+def _printed(stdout: Captured) -> str:
+    """How an answer begins that cannot be a verdict document, on one line."""
+    said = " ".join(stdout.text.split())
+    if not said or said.startswith("{"):
+        return ""
+    return f"; it printed {said[:SHOWN]!r}{'…' if len(said) > SHOWN else ''}"
 
 
 def _decides(stdout: Captured) -> bool:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from tenter.harness.result import (
         RunResult as RunResult,
     )
+    from tenter.harness.script import (
+        load_script as load_script,
+    )
     from tenter.harness.setup import (
         Setup as Setup,
     )
@@ -46,6 +49,7 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "Watcher",
+    "load_script",
     "tool",
 ]
 
@@ -66,6 +70,7 @@ __getattr__ = opener(
             "Watcher",
         ),
         "result": ("RunResult",),
+        "script": ("load_script",),
         "setup": ("Setup",),
         "tools": ("BUILTIN_TOOLS",),
     },

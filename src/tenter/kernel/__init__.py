@@ -114,6 +114,7 @@ if TYPE_CHECKING:
         attach as attach,
         compile_chains as compile_chains,
         declarations as declarations,
+        described as described,
         is_slug as is_slug,
     )
     from tenter.kernel.runner import (
@@ -211,6 +212,7 @@ __all__ = [
     "current_frame",
     "declarations",
     "declared_of",
+    "described",
     "freeze",
     "hook",
     "is_slug",
@@ -327,6 +329,7 @@ __getattr__ = opener(
             "attach",
             "compile_chains",
             "declarations",
+            "described",
             "is_slug",
         ),
         "runner": (

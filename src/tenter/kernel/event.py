@@ -86,12 +86,15 @@ def misfit(
 
 
 def unlike_result(after: Event, results: Collection[str]) -> str | None:
-    """What is wrong with the fields `results` of `after`, or None. What is of its declared class is taken as it is."""
+    """What is wrong with the fields `results` of `after`, or None. Nothing in a struct is looked at."""
     for field in _declared_results(type(after), tuple(results)):
         value = getattr(after, field.name)
         if type(value) is field.type or value is field.default:
             continue
-        if wrong := _misfit(value, field.type, None, field.name):
+        converted, wrong = _converted(value, field.type, field.name)
+        if wrong is None and isinstance(converted, msgspec.Struct) and converted is not value:
+            wrong = _unlike(value, converted, None, field.name)
+        if wrong is not None:
             return wrong
     return None
 
@@ -133,14 +136,19 @@ def _struct_misfit(value: msgspec.Struct, original: object, path: str) -> str | 
 
 def _misfit(value: object, declared: Any, original: object, path: str) -> str | None:
     """What is wrong with `value` where `declared` is wanted; what it shares with `original` is taken as it is."""
+    converted, wrong = _converted(value, declared, path)
+    return wrong if wrong is not None else _unlike(value, converted, original, path)
+
+
+def _converted(value: object, declared: Any, path: str) -> tuple[object, str | None]:
+    """What msgspec makes of `value` where `declared` is wanted, and why it makes nothing of it, or None."""
     try:
-        converted = msgspec.convert(value, declared)
+        return msgspec.convert(value, declared), None
     except (msgspec.ValidationError, TypeError) as error:
         if isinstance(declared, type) and issubclass(declared, msgspec.Struct) and not isinstance(value, Mapping):
             fields = ", ".join(declared.__struct_fields__)
-            return f"{path}: expected {declared.__name__}({fields}), got {type(value).__name__}"
-        return f"{path}: {error}"
-    return _unlike(value, converted, original, path)
+            return None, f"{path}: expected {declared.__name__}({fields}), got {type(value).__name__}"
+        return None, f"{path}: {error}"
 
 
 def _unlike(value: object, converted: object, original: object, path: str) -> str | None:

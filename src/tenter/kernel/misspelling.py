@@ -29,7 +29,7 @@ _SETTINGS: Mapping[str, Callable[[object], bool]] = {
 
 
 def refuse_misspelt(cls: type[Hook]) -> None:
-    """A setting that is not the one its author meant would leave the default in force, unnoticed. Raises RegistrationError.
+    """A setting that is not the one its author meant leaves the default in force: raises RegistrationError.
 
     State of the class's own may have a name like a setting's, so that its value must be one that the setting takes.
     """

@@ -46,7 +46,7 @@ def declarations(hook: object, catalogue: Catalogue) -> tuple[Declaration, ...]:
     if callable(hook) and (declared := declared_of(cast(object, hook))):
         return tuple(replace(one, call=hook, source=source_of(cast(object, hook))) for one in declared)
     raise RegistrationError(
-        f"{_described(hook)} is no hook; decorate the function with @hook('<point>') or derive the class from "
+        f"{described(hook)} is no hook; decorate the function with @hook('<point>') or derive the class from "
         "tenter.Hook"
     )
 
@@ -105,10 +105,10 @@ def attach(
 def _each(group: object, what: str) -> Iterable[object]:
     if isinstance(group, Iterable) and not isinstance(group, str | bytes | Mapping):
         return cast("Iterable[object]", group)
-    raise RegistrationError(f"{what} must be a list, such as {what}=[guard]; got {_described(cast(object, group))}")
+    raise RegistrationError(f"{what} must be a list, such as {what}=[guard]; got {described(cast(object, group))}")
 
 
-def _described(target: object) -> str:
+def described(target: object) -> str:
     """What a value is, in words: a function or class by its name and place."""
     if not (inspect.isroutine(target) or inspect.isclass(target)):
         return _SHOWN.repr(target)

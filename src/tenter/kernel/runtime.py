@@ -15,14 +15,16 @@ from tenter.kernel.clock import SYSTEM_CLOCK, Clock
 from tenter.kernel.decision import Decision
 from tenter.kernel.dispatch import Dispatcher
 from tenter.kernel.ending import Done, Stopped
+from tenter.kernel.errors import TenterError
 from tenter.kernel.event import Event
 from tenter.kernel.frozen import FrozenDict
 from tenter.kernel.point import Catalogue, Operation, Phase, Point, Rule
 from tenter.kernel.redaction import Redactor
-from tenter.kernel.registration import compile_chains
+from tenter.kernel.registration import compile_chains, described
 from tenter.kernel.runner import Body, Plan, Runner, Steps
 from tenter.kernel.span import Span
 from tenter.kernel.trace import Trace
+from tenter.kernel.verdicts import kind_of
 
 B = TypeVar("B", bound=Event)
 A = TypeVar("A", bound=Event)
@@ -72,17 +74,27 @@ class Runtime:
         trace: Trace | None = None,
         steps: Steps | None = None,
     ) -> Done[A] | Stopped:
-        """A whole operation. Returns how it ended; raises only cancellation. A span is opened and closed (`span`)."""
+        """A whole operation. Returns how it ended; raises only cancellation. A span is opened and closed (`span`).
+
+        Raises TenterError for what is no operation of the catalogue, and for an event of another.
+        """
+        self._check(operation)
         if operation.shape == "span":
             raise ValueError(f"{operation.name} is a span: open and close it with `span`")
+        if not isinstance(event, operation.before):
+            raise _strange(event, operation.before, operation.name)
         return await self._runner(operation, trace, steps).run(event, body)
 
     async def finish(self, operation: Operation[B, A], after: A, *, trace: Trace | None = None) -> Done[A] | Stopped:
         """The post chain of an operation whose result is there already."""
+        self._check(operation)
+        if not isinstance(after, operation.after):
+            raise _strange(after, operation.after, f"the end of {operation.name}")
         return await self._runner(operation, trace).finish(after)
 
     def span(self, operation: Operation[B, A], *, trace: Trace | None = None) -> Span[B, A]:
         """The two ends of an operation whose body is a loop. Raises ValueError for one that is no span."""
+        self._check(operation)
         if operation.shape != "span":
             raise ValueError(f"{operation.name} is no span: `run` does it whole")
         plan = cast("Plan[B, A]", self._plans[operation.name])
@@ -91,9 +103,12 @@ class Runtime:
     def dispatch(self, point: str, event: Event, *, trace: Trace | None = None) -> Coroutine[object, object, Decision]:
         """One point, awaited: its chain and its observers.
 
-        Raises RegistrationError for a point that does not exist; like `run`, when awaited, only cancellation.
+        Raises RegistrationError for a point that does not exist, and TenterError for an event that it does not hand
+        out; like `run`, when awaited, only cancellation.
         """
         chain = self._named.get(point) or self.chain(point)
+        if type(event) is not (wanted := chain.point.event) and not isinstance(event, wanted):
+            raise _strange(event, wanted, point)
         return self._dispatcher.fire(chain, event, self.trace if trace is None else trace)
 
     def chain(self, point: str) -> Chain:
@@ -109,6 +124,16 @@ class Runtime:
         """Every hook at every point, with its figures."""
         return tuple(link for chain in self._chains.values() for link in chain.running_order)
 
+    def _check(self, operation: object) -> None:
+        """Raises TenterError unless this is an operation of the catalogue."""
+        if not isinstance(operation, Operation):
+            raise TenterError(
+                f"expected an Operation, got {described(operation)}; take one of `runtime.catalogue.operations`"
+            )
+        if operation.name not in self._plans:
+            known = ", ".join(self._plans)
+            raise TenterError(f"the catalogue has no operation {operation.name!r}; it has {known}")
+
     def _runner(self, operation: Operation[B, A], trace: Trace | None, steps: Steps | None = None) -> Runner[B, A]:
         plan = cast("Plan[B, A]", self._plans[operation.name])
         return Runner(self._dispatcher, plan, self.trace if trace is None else trace, steps)
@@ -118,6 +143,10 @@ class Runtime:
             return self._chains.get(operation.point(phase)) or _nowhere(operation, phase)
 
         return Plan(operation, chain("pre"), chain("in"), chain("post"))
+
+
+def _strange(event: object, wanted: type[Event], where: str) -> TenterError:
+    return TenterError(f"{where} takes a {wanted.__name__}, not {kind_of(event)}")
 
 
 def _sha256(call: Mapping[str, object]) -> str:

@@ -22,6 +22,7 @@ from tenter.kernel import (
     Suspend,
     TenterError,
     declarations,
+    described,
     is_slug,
 )
 from tenter.testing.samples import sample_event
@@ -93,7 +94,7 @@ async def fire_async(target: Target, point: str, /, **fields: Any) -> Fired:
     event = sample_event(point, **fields)
     runtime = Runtime(CATALOGUE, [_as_hook(target, point)])
     if runtime.chain(point).empty:
-        raise TenterError(f"{target!r} is no hook at {point!r}; name a point that it attaches to")
+        raise TenterError(f"{described(target)} is no hook at {point!r}; name a point that it attaches to")
     return Fired(event, await runtime.dispatch(point, event))
 
 

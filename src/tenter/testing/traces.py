@@ -21,8 +21,10 @@ def assert_trace(traced: Traced | Iterable[TraceEvent], expected: Sequence[str])
 
     An expectation is `kind source code` with as many words as matter: `hook tool.before`, `outcome guard
     policy_denied`. The AssertionError names the first that is missing and prints the trace. Raises ValueError for one
-    without a word, which every entry would meet.
+    without a word, which every entry would meet, and TypeError for a text in place of the list.
     """
+    if isinstance(expected, str):
+        raise TypeError(f"the expectations are a list; write assert_trace(…, [{expected!r}])")
     events = _events(traced)
     rest = iter(events)
     for number, expectation in enumerate(expected, 1):
