@@ -7,16 +7,15 @@ from typing import Final
 
 import click
 
-from tenter.journal import JournalError, SqliteStore, Store, StreamSummary
+from tenter.journal import JOURNAL_PLACE, JournalError, SqliteStore, Store, StreamSummary
 from tenter.kernel import TenterError
 
-JOURNAL: Final = Path(".tenter", "journal.db")
 MOST_NAMED: Final = 5
 
 
 def open_journal(config: Path) -> Store | None:
     """The journal beside the configuration; None where nothing ran yet. Raises TenterError where there is neither."""
-    path = config.absolute().parent / JOURNAL
+    path = config.absolute().parent / JOURNAL_PLACE
     if path.exists():
         return SqliteStore(path)
     if not config.exists():

@@ -15,7 +15,7 @@ from tenter.harness.shell import inherited_environment
 from tenter.harness.sink import JournalSink
 from tenter.harness.tools import BUILTIN_TOOLS, builtin_tool
 from tenter.harness.workspace import Workspace
-from tenter.journal import SqliteStore, Store, Stream
+from tenter.journal import JOURNAL_PLACE, SqliteStore, Store, Stream
 from tenter.kernel import (
     SYSTEM_CLOCK,
     SYSTEM_RANDOM,
@@ -28,8 +28,6 @@ from tenter.kernel import (
     TenterError,
 )
 from tenter.wire import digest
-
-JOURNAL = Path(".tenter", "journal.db")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +82,7 @@ def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
     folder = Path(os.path.realpath(path)).parent
     clock, random = given.clock or SYSTEM_CLOCK, given.random or SYSTEM_RANDOM
     redactor = redactor_for(spec, user, os.environ)
-    store = given.store if given.store is not None else SqliteStore(folder / JOURNAL, clock.now)
+    store = given.store if given.store is not None else SqliteStore(folder / JOURNAL_PLACE, clock.now)
     surroundings = Surroundings(
         workspace=str(Workspace.at(folder if given.workspace is None else given.workspace).root),
         project_dir=str(folder),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         SqliteStore as SqliteStore,
     )
     from tenter.journal.store import (
+        JOURNAL_PLACE as JOURNAL_PLACE,
         HeadMoved as HeadMoved,
         JournalError as JournalError,
         Store as Store,
@@ -45,6 +46,7 @@ __all__ = [
     "EntryKind",
     "Head",
     "HeadMoved",
+    "JOURNAL_PLACE",
     "JournalError",
     "MemoryStore",
     "OperationKind",
@@ -86,6 +88,7 @@ __getattr__ = opener(
         "sqlite": ("SqliteStore",),
         "store": (
             "HeadMoved",
+            "JOURNAL_PLACE",
             "JournalError",
             "Store",
         ),

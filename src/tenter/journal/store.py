@@ -4,7 +4,8 @@
 """
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Literal, Protocol
+from pathlib import Path
+from typing import Final, Literal, Protocol
 
 from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind
 from tenter.journal.summary import StreamSummary
@@ -12,6 +13,10 @@ from tenter.journal.summary import StreamSummary
 JournalTrouble = Literal[
     "full", "locked", "read_only", "damaged", "newer", "foreign", "removed", "closed", "moved", "content", "io"
 ]
+
+
+JOURNAL_PLACE: Final = Path(".tenter", "journal.db")
+"""Where a project's journal is, seen from the folder of its configuration (D§10)."""
 
 
 class JournalError(Exception):
