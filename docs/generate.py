@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from tenter.catalogue import CATALOGUE
+from tenter.catalogue import AGENT_OPERATIONS, CATALOGUE, LOOP_OPERATIONS
 from tenter.kernel import FOLD, Event, Operation, Point
 
 PAGE = Path(__file__).parent / "hooks.md"
@@ -15,13 +15,28 @@ Generated from the declarations in `src/tenter/catalogue` by `make docs`; do not
 not here. Both names of a point work everywhere; `pre.<operation>` is another name of `<operation>.pre`.
 """
 
+AGENTS = """\
+## Points of an agent's run
+"""
+
+LOOPS = """\
+## Points of a loop
+
+They fire in `tenter loop`, and have `pre` and `post` only. At each of them a Suspend holds the loop until an operator
+resumes, stops or restarts it, and an Escalate ends it with `escalated`, except where it has ended anyway. What a loop
+does cannot be replaced there, and no hook has `on_error: fail`. Which loop it is, how far it is, and what it is about
+stand in `event.op.loop`; hooks outside the process get these as `loop`, `iteration` and `context`.
+"""
+
+SECTIONS = {AGENTS: AGENT_OPERATIONS, LOOPS: LOOP_OPERATIONS}
+
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD, _overview(), "## Points\n"]
-    parts += [_operation(operation) for operation in CATALOGUE.operations.values()]
-    parts += [_fold()]
-    return "\n".join(parts)
+    parts = [HEAD, _overview()]
+    for head, operations in SECTIONS.items():
+        parts += [head, *map(_operation, operations)]
+    return "\n".join([*parts, _fold()])
 
 
 def _overview() -> str:
@@ -47,8 +62,10 @@ def _point(point: Point) -> str:
     portable = f" = `{point.portable}`" if point.portable else ""
     block = f" A Block means: {point.rule.block_means}." if point.rule.block_means else ""
     fields = ", ".join(f"`{name}`" for name in point.event.__struct_fields__ if name not in ("envelope", "op"))
+    event = point.event.__name__
+    article = "an" if event[0] in "AEIOU" else "a"
     return (
-        f"**`{point.name}`**{portable} hands out a `{point.event.__name__}` with {fields or 'no field of its own'}.\n\n"
+        f"**`{point.name}`**{portable} hands out {article} `{event}` with {fields or 'no field of its own'}.\n\n"
         f"{point.rule.fires}{block}\n\n"
         f"Answers: {_answers(point)}. Failure policies: {', '.join(f'`{policy}`' for policy in point.policies)}.\n"
     )

@@ -67,7 +67,7 @@ PORTABLE: Mapping[str, str] = {
 }
 NOT_FIRED_YET = {"route.decide", "context.after", "stream.chunk", "approval.resolved"}
 
-POINTS = [CATALOGUE[name] for name in CATALOGUE]
+POINTS = [CATALOGUE[one.point(phase)] for one in AGENT_OPERATIONS for phase in one.rules]
 
 
 def own(event: type[Event]) -> set[str]:

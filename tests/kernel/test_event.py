@@ -60,8 +60,8 @@ def test_a_field_that_is_none_or_not_to_be_changed_is_refused_with_those_that_ar
         ASKED.replace(**{name: "x"})
 
 
-def test_the_payload_is_the_fields_of_the_event_without_envelope_and_op() -> None:
-    assert list(ASKED.payload()) == ["call", "note", "kind", "calls", "by_name", "score", "extra"]
+def test_an_events_own_fields_are_all_but_envelope_and_op() -> None:
+    assert list(ASKED.own_fields()) == ["call", "note", "kind", "calls", "by_name", "score", "extra"]
 
 
 @pytest.mark.promise(3)

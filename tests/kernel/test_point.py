@@ -122,6 +122,22 @@ def test_the_failure_policies_of_a_point_follow_from_what_it_takes(
     assert point.default_policy == default
 
 
+@pytest.mark.parametrize(
+    ("takes", "replaces", "policies", "default"),
+    [
+        ({Block, Suspend, Escalate}, False, ("warn", "block", "suspend"), "block"),
+        ({Suspend}, True, ("warn", "suspend"), "suspend"),
+        ({Retry}, True, ("warn",), "warn"),
+    ],
+)
+@pytest.mark.promise(8)
+def test_where_a_failure_must_not_fail_the_operation_it_still_stops_it_if_anything_can(
+    takes: set[type[Outcome]], replaces: bool, policies: tuple[str, ...], default: str
+) -> None:
+    point = Catalogue((operation(rules=pre(*takes, replaces=replaces, fails=False)),))["tool.invoked.pre"]
+    assert (point.policies, point.default_policy, point.answerable) == (policies, default, True)
+
+
 def test_a_point_that_only_observes_takes_only_warn() -> None:
     point = Catalogue((operation(rules=pre(replaces=True, observe_only=True)),))["tool.invoked.pre"]
     assert (point.policies, point.default_policy, point.answerable) == (("warn",), "warn", False)

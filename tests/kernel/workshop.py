@@ -93,6 +93,19 @@ PLAIN: Operation[Before, After] = Operation(
     rules={"pre": Rule("It can only be refused.", takes=frozenset({Block})), "post": Rule("After.", replaces=True)},
 )
 
+STAGED: Operation[Before, After] = Operation(
+    name="stage.done",
+    shape="leaf",
+    before=Before,
+    after=After,
+    results=("result",),
+    matches={"text": "text"},
+    rules={
+        "pre": Rule("Before.", takes=EVERYTHING - {Allow}, fails=False, portable="stage.before"),
+        "post": Rule("After.", takes=EVERYTHING - {Allow}, fails=False, portable="stage.after"),
+    },
+)
+
 DRIP: Operation[Before, After] = Operation(
     name="drip.done",
     shape="nested",
@@ -119,7 +132,7 @@ SPAN: Operation[Before, After] = Operation(
     rules={"pre": Rule("First.", takes=frozenset({Block}), replaces=True), "post": Rule("Last.", observe_only=True)},
 )
 
-CATALOGUE = Catalogue(cast("tuple[Operation[Event, Event], ...]", (WORK, ECHO, PLAIN, DRIP, FACT, SPAN)))
+CATALOGUE = Catalogue(cast("tuple[Operation[Event, Event], ...]", (WORK, ECHO, PLAIN, STAGED, DRIP, FACT, SPAN)))
 
 
 def before(text: str = "", **fields: Any) -> Before:

@@ -7,6 +7,7 @@ import pytest
 from tenter import Block, Escalate, Hook, Retry, Suspend, hook
 from tenter.catalogue import (
     CATALOGUE,
+    LoopStartEvent,
     ModelRequestEvent,
     ModelResponseEvent,
     OutputEvent,
@@ -87,6 +88,16 @@ def test_every_point_can_be_fired() -> None:
     for point in CATALOGUE:
         fired = fire(seen.append, point)
         assert (fired.failed, seen.pop()) == (False, fired.before)
+
+
+@pytest.mark.parametrize("name", ["loop.start.pre", "pre.loop.start"])
+def test_a_point_of_a_loop_is_fired_by_both_its_names(name: str) -> None:
+    @hook("pre.loop.start", name="env-guard")
+    def guard(event: LoopStartEvent) -> Suspend | None:
+        return Suspend("who wants that?") if event.prompt == "do it" else None
+
+    assert fire(guard, name, prompt="do it").suspended
+    assert fire(guard, name).outcome is None
 
 
 def test_an_async_hook_is_awaited() -> None:

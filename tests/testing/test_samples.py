@@ -3,6 +3,7 @@ import pytest
 
 from tenter.catalogue import (
     CATALOGUE,
+    LOOP_OPERATIONS,
     ModelRequest,
     ModelRequestEvent,
     ModelResponseEvent,
@@ -17,7 +18,7 @@ from tenter.catalogue import (
     ToolResult,
     ToolResultEvent,
 )
-from tenter.kernel import RegistrationError, TenterError, conforms
+from tenter.kernel import Event, Operation, RegistrationError, TenterError, conforms
 from tenter.testing import sample_event
 
 GIT = ToolCall(id="c-7", name="git", arguments={"command": "push"})
@@ -34,9 +35,29 @@ def tool_call(**fields: object) -> ToolCallEvent:
 def test_every_point_has_an_event_to_try_a_hook_on(point: str) -> None:
     event = sample_event(point)
     assert type(event) is CATALOGUE[point].event
-    blank = msgspec.structs.replace(event, **dict.fromkeys(event.payload()))
+    blank = msgspec.structs.replace(event, **dict.fromkeys(event.own_fields()))
     assert conforms(event, blank) is None
     assert sample_event(point) == event
+
+
+@pytest.mark.parametrize("operation", LOOP_OPERATIONS, ids=lambda one: one.name)
+def test_a_sample_of_a_loop_is_of_no_run_and_says_all_that_a_loop_says(operation: Operation[Event, Event]) -> None:
+    for phase in ("pre", "post"):
+        event = sample_event(f"{phase}.{operation.name}")
+        assert event.envelope is None
+        assert isinstance(event.op, Op)
+        assert event.op.loop is not None
+        assert set(event.op.loop.loop) == {"id", "is_primary", "workspace", "repo_root", "pid"}
+        assert set(event.op.loop.iteration) == {"current", "max"}
+        assert len(event.op.loop.context) == 5
+    with pytest.raises(TenterError, match="can be made of that"):
+        sample_event(f"pre.{operation.name}", envelope=sample_event("run.start").envelope)
+
+
+def test_a_loop_completes_with_success_and_ends_in_an_error_without() -> None:
+    assert sample_event("loop.complete.pre").own_fields()["reason"] == "completed"
+    assert sample_event("loop.error.post").own_fields()["reason"] == "failed"
+    assert sample_event("loop.error.post", reason="stopped").own_fields()["reason"] == "stopped"
 
 
 def test_the_fields_that_are_given_are_the_events_own() -> None:

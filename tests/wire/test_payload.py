@@ -9,13 +9,14 @@ from hypothesis import given, settings, strategies as st
 
 from tenter.catalogue import (
     CATALOGUE,
+    LOOP_OPERATIONS,
     Approval,
     Envelope,
     InputEvent,
     LoopFacts,
     Op,
     Participant,
-    PersistenceWriteEvent,
+    PlanEvent,
     ShutdownEvent,
     TaskRef,
     ToolCall,
@@ -31,12 +32,14 @@ from tenter.kernel import (
     Fail,
     FrozenDict,
     HookFailure,
+    Operation,
     Outcome,
     Result,
     Retry,
     Suspend,
     freeze,
 )
+from tenter.testing import sample_event
 from tenter.wire.payload import Ended, Execution, encode_payload, environment, execution_key
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -44,11 +47,22 @@ SAMPLES = Path(__file__).parent / "samples"
 ENVELOPE = Envelope(run_id="run-1", task=TaskRef(id="t-1", name="fix"), correlation_id="c-1")
 
 LOOP = LoopFacts(
-    loop=FrozenDict({"id": "loop-1234-abcd", "is_primary": False, "workspace": "/repo/.worktrees/loop-1234-abcd"}),
+    loop=FrozenDict(
+        {
+            "id": "loop-1234-abcd",
+            "is_primary": False,
+            "workspace": "/repo/.worktrees/loop-1234-abcd",
+            "repo_root": "/repo",
+            "pid": 12345,
+        }
+    ),
     iteration=FrozenDict({"current": 7, "max": 100}),
     context=FrozenDict({"active_hat": "ralph", "selected_hat": "builder"}),
     accumulated=FrozenDict({"hook_metadata": FrozenDict({"gate": FrozenDict({"risk_score": 0.72})})}),
 )
+
+
+LOOP_OP = Op(id="loop-1234-abcd/7.plan.created.0#1", path="7.plan.created.0", loop=LOOP)
 
 
 def execution(event: Event, point: str = "tool.before", **more: Any) -> Execution:
@@ -109,6 +123,37 @@ def test_the_payload_still_says_all_that_the_sample_of_version_1_says() -> None:
         ended=Ended.by(Block("no", code="policy_denied"), "guard"),
     )
     assert contains(written(told), json.loads((SAMPLES / "payload.v1.json").read_bytes()))
+
+
+def test_the_payload_of_a_loop_is_all_that_the_sample_of_version_1_is() -> None:
+    event = PlanEvent(op=LOOP_OP, topic="plan.ready", payload={"steps": ["a", "b"]})
+    told = written(execution(event, "pre.plan.created", hook="env-guard", at=1772292600.9))
+    assert told == json.loads((SAMPLES / "payload.loop.v1.json").read_bytes())
+
+
+@pytest.mark.parametrize("operation", LOOP_OPERATIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("phase", ["pre", "post"])
+def test_an_event_of_a_loop_has_no_run_and_says_which_loop_how_far_and_what_about(
+    operation: Operation[Event, Event], phase: str
+) -> None:
+    point = f"{phase}.{operation.name}"
+    event = sample_event(point, op=LOOP_OP)
+    told = written(execution(event, point))
+    assert (told["run"], told["alias"], told["point"]) == (None, None, f"{operation.name}.{phase}")
+    assert (told["phase"], told["event"], told["phase_event"]) == (phase, operation.name, point)
+    assert told["loop"] == dict(LOOP.loop)
+    assert told["iteration"] == {"current": 7, "max": 100}
+    assert told["context"] == {**dict.fromkeys(told["context"]), "active_hat": "ralph", "selected_hat": "builder"}
+    assert told["key"] == f"loop-1234-abcd/7.plan.created.0#1/{phase}/guard"
+    assert set(told["payload"]) == set(event.own_fields())
+    assert environment(execution(event, point)) == {
+        "TENTER_HOOK_POINT": f"{operation.name}.{phase}",
+        "TENTER_HOOK_EVENT": operation.name,
+        "TENTER_HOOK_PHASE": phase,
+        "TENTER_HOOK_PHASE_EVENT": point,
+        "TENTER_LOOP_ID": "loop-1234-abcd",
+        "TENTER_ITERATION": "7",
+    }
 
 
 def test_the_keys_are_those_of_the_design_in_its_order() -> None:
@@ -207,10 +252,10 @@ def test_the_key_does_not_hold_what_is_new_in_a_repeated_execution() -> None:
 
 
 def test_the_key_of_an_event_without_run_names_the_loop_or_else_the_scope() -> None:
-    point = CATALOGUE["persistence.write.pre"]
-    op = Op(id="op-1", path="1.persistence.write.0", loop=LOOP)
-    event = PersistenceWriteEvent(envelope=None, op=op, kind="k", key="k", record=FrozenDict())  # pyright: ignore[reportArgumentType]  # as a loop will have it
-    assert execution_key(event, point, hook="h") == "loop-1234-abcd/1.persistence.write.0#1/pre/h"
+    point, event = CATALOGUE["pre.plan.created"], PlanEvent(op=LOOP_OP)
+    assert execution_key(event, point, hook="h") == "loop-1234-abcd/7.plan.created.0#1/pre/h"
+    event = PlanEvent(op=msgspec.structs.replace(LOOP_OP, pass_=2))
+    assert execution_key(event, point, hook="h", scope="p-7") == "loop-1234-abcd/7.plan.created.0#2/pre/h"
     closing = ShutdownEvent(reason="closed")
     assert execution_key(closing, CATALOGUE["shutdown.post"], hook="h") == "process/shutdown#1/post/h"
     assert execution_key(closing, CATALOGUE["shutdown.in"], hook="h", scope="p-7") == "p-7/shutdown#1/in/h"

@@ -12,9 +12,17 @@ from tenter.catalogue import (
     Approval,
     Envelope,
     ErrorInfo,
+    HumanInteractedEvent,
+    HumanInteractEvent,
     InputEvent,
     InputReceivedEvent,
+    IterationStartedEvent,
+    IterationStartEvent,
+    LoopEndedEvent,
+    LoopEndEvent,
     LoopFacts,
+    LoopStartedEvent,
+    LoopStartEvent,
     Message,
     ModelRequest,
     ModelRequestEvent,
@@ -25,6 +33,8 @@ from tenter.catalogue import (
     Participant,
     PersistenceWriteEvent,
     PersistenceWrittenEvent,
+    PlanCreatedEvent,
+    PlanEvent,
     RunEndEvent,
     RunErrorEvent,
     RunStartEvent,
@@ -91,6 +101,16 @@ def events() -> list[Event]:
         PersistenceWriteEvent(**who, kind="result", key="k", record=FrozenDict({"a": 1})),
         PersistenceWrittenEvent(**who, kind="result", key="k", record=FrozenDict({"a": 1})),
         ShutdownEvent(reason="closed"),
+        LoopStartEvent(op=op, prompt="do it", topic="task.start"),
+        LoopStartedEvent(op=op, prompt="do it", topic="task.start"),
+        IterationStartEvent(op=op, number=7),
+        IterationStartedEvent(op=op, number=7, hat="builder", task="t-1", topics=("plan.ready", "task.start")),
+        PlanEvent(op=op, topic="plan.ready", payload=FrozenDict({"a": (1, None)})),
+        PlanCreatedEvent(op=op, plan="p", topic="plan.ready", payload="p"),
+        HumanInteractEvent(op=op, question="which?", options=("a", "b")),
+        HumanInteractedEvent(op=op, question="which?", options=("a", "b"), outcome="answered", answer="a"),
+        LoopEndEvent(op=op, reason="stopped", message="by ada", iterations=7),
+        LoopEndedEvent(op=op, reason="stopped", message="by ada", iterations=7),
     ]
 
 
@@ -141,7 +161,10 @@ def test_the_schema_of_a_point_says_what_the_point_promises() -> None:
 
 
 def test_the_samples_of_version_1_fit_the_schemas() -> None:
-    assert errors_of(payload_schema(), json.loads((SAMPLES / "payload.v1.json").read_bytes())) == []
+    for name in ("payload.v1.json", "payload.loop.v1.json"):
+        assert errors_of(payload_schema(), json.loads((SAMPLES / name).read_bytes())) == []
+    told = json.loads((SAMPLES / "payload.loop.v1.json").read_bytes())
+    assert errors_of(event_schema(CATALOGUE["pre.plan.created"]), told) == []
     for line in (SAMPLES / "verdict.v1.jsonl").read_bytes().splitlines():
         assert errors_of(verdict_schema(), json.loads(line)) == []
 

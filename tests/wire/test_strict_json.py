@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tenter.kernel import HookFailure
-from tenter.wire.strict_json import MAX_INTEGER, MAX_LEVELS, one_object, shown
+from tenter.wire.strict_json import MAX_INTEGER, MAX_LEVELS, NotJson, one_object, one_value, shown
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -135,3 +135,24 @@ def test_any_bytes_are_an_object_or_bad_output(data: bytes) -> None:
 def test_what_an_error_names_is_escaped_and_cut() -> None:
     assert shown("a\n\u202e") == r"'a\n\u202e'"
     assert len(failure_of(b'{"' + b"k" * 5000 + b'": 1, "' + b"k" * 5000 + b'": 1}')) < 300
+
+
+@settings(deadline=None)
+@given(VALUES)
+def test_any_value_is_read_back_too(value: object) -> None:
+    assert one_value(json.dumps(value).encode()) == value
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b'{"a": 1, "a": 2}', "the key 'a' stands twice"),
+        (b"NaN", "NaN is no JSON value"),
+        (b"1 2", "Extra data"),
+        (b"", "it is empty"),
+        (rb'"\ud800"', "half a surrogate pair"),
+    ],
+)
+def test_what_is_not_one_value_is_said_without_calling_it_an_answer(data: bytes, why: str) -> None:
+    with pytest.raises(NotJson, match=why):
+        one_value(data)

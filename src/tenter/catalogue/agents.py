@@ -6,7 +6,7 @@ The hook reference, the listings and the JSON Schemas are made from these declar
 from typing import cast
 
 from tenter.catalogue import events
-from tenter.kernel import Allow, Block, Catalogue, Escalate, Event, Operation, Outcome, Result, Retry, Rule, Suspend
+from tenter.kernel import Allow, Block, Escalate, Event, Operation, Outcome, Result, Retry, Rule, Suspend
 
 TASK = {"task": "envelope.task.name"}
 
@@ -299,6 +299,3 @@ AGENT_OPERATIONS = cast(
     ),
 )
 """In the order in which a run meets them."""
-
-CATALOGUE = Catalogue(AGENT_OPERATIONS)
-"""Every point that something fires."""

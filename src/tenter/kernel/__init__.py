@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from tenter.kernel.door import opener
 
 if TYPE_CHECKING:
+    from tenter.kernel.boundary import (
+        Boundary as Boundary,
+    )
     from tenter.kernel.chain import (
         Chain as Chain,
         Link as Link,
@@ -142,6 +145,7 @@ __all__ = [
     "Block",
     "Blocked",
     "Body",
+    "Boundary",
     "Catalogue",
     "Chain",
     "Clock",
@@ -224,6 +228,7 @@ __all__ = [
 __getattr__ = opener(
     __name__,
     {
+        "boundary": ("Boundary",),
         "chain": (
             "Chain",
             "Link",

@@ -33,8 +33,8 @@ class Event(FrozenStruct, frozen=True, kw_only=True):
             raise TypeError(f"{type(self).__name__} has no replaceable field {min(wrong)!r}; {_fields(type(self))}")
         return msgspec.structs.replace(self, **changes)
 
-    def payload(self) -> dict[str, object]:
-        """The event's own fields, without envelope and op."""
+    def own_fields(self) -> dict[str, object]:
+        """All but envelope and op, by name."""
         return {name: getattr(self, name) for name in self.__struct_fields__ if name not in CONTEXT}
 
 

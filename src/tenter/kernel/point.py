@@ -50,6 +50,8 @@ class Rule:
     portable: str | None = None
     observe_only: bool = False
     """Whether nothing may be answered, so that a failure can only warn."""
+    fails: bool = True
+    """Whether a hook that can answer here may have `on_error: fail`."""
     block_means: str = ""
 
 
@@ -113,15 +115,15 @@ class Point:
             allowed.append("block")
         if self.takes(Suspend):
             allowed.append("suspend")
-        if self.answerable:
+        if self.answerable and self.rule.fails:
             allowed.append("fail")
         return tuple(allowed)
 
     @property
     def default_policy(self) -> Policy:
-        if self.takes(Block):
-            return "block"
-        return "fail" if self.answerable else "warn"
+        """What a hook's failure does where neither the hook nor the configuration says it: closed where that can be."""
+        closed: tuple[Policy, ...] = ("block", "fail", "suspend", "warn")
+        return next(policy for policy in closed if policy in self.policies)
 
 
 class Catalogue(Mapping[str, Point]):

@@ -153,8 +153,8 @@ class Runner(Generic[B, A]):
         try:
             decision = await self.dispatcher.fire(self.plan.post, after, self.trace, Part(heard))
         finally:
-            ended = [link.hook.abandon for link, _ in heard]
-            told[:] = [(link, event) for link, event in told if link.hook.abandon not in ended]
+            if told:
+                strike(told, heard)
         return stopped(decision) or Done(cast(A, decision.event))
 
     def _misfit(self, wrong: str) -> Failed:
@@ -192,6 +192,12 @@ def stopped(decision: Decision) -> Stopped | None:
             return None
         case Outcome():
             raise AssertionError(f"an outcome without a meaning: {decision.outcome!r}")
+
+
+def strike(told: Told, heard: Told) -> None:
+    """Takes those out of `told` who heard of the end by their post."""
+    ended = [link.hook.abandon for link, _ in heard]
+    told[:] = [(link, event) for link, event in told if link.hook.abandon not in ended]
 
 
 def unwind(told: Told, ending: object) -> None:

@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
+from tenter.kernel.boundary import Boundary
 from tenter.kernel.call import arm
 from tenter.kernel.chain import Chain, Link
 from tenter.kernel.clock import SYSTEM_CLOCK, Clock
@@ -24,7 +25,7 @@ from tenter.kernel.registration import compile_chains, described
 from tenter.kernel.runner import Body, Plan, Runner, Steps
 from tenter.kernel.span import Span
 from tenter.kernel.trace import Trace
-from tenter.kernel.verdicts import kind_of
+from tenter.kernel.verdicts import strange
 
 B = TypeVar("B", bound=Event)
 A = TypeVar("A", bound=Event)
@@ -82,14 +83,14 @@ class Runtime:
         if operation.shape == "span":
             raise ValueError(f"{operation.name} is a span: open and close it with `span`")
         if not isinstance(event, operation.before):
-            raise _strange(event, operation.before, operation.name)
+            raise strange(event, operation.before, operation.name)
         return await self._runner(operation, trace, steps).run(event, body)
 
     async def finish(self, operation: Operation[B, A], after: A, *, trace: Trace | None = None) -> Done[A] | Stopped:
         """The post chain of an operation whose result is there already."""
         self._check(operation)
         if not isinstance(after, operation.after):
-            raise _strange(after, operation.after, f"the end of {operation.name}")
+            raise strange(after, operation.after, f"the end of {operation.name}")
         return await self._runner(operation, trace).finish(after)
 
     def span(self, operation: Operation[B, A], *, trace: Trace | None = None) -> Span[B, A]:
@@ -100,6 +101,17 @@ class Runtime:
         plan = cast("Plan[B, A]", self._plans[operation.name])
         return Span(self._dispatcher, plan, self.trace if trace is None else trace)
 
+    def boundary(self, operation: Operation[B, A], *, trace: Trace | None = None) -> Boundary[B, A]:
+        """An operation in stages that the caller paces (`Boundary`).
+
+        Raises ValueError for one that is no leaf, and for one whose work a hook may stand for: `run` does that whole.
+        """
+        self._check(operation)
+        if operation.shape != "leaf" or "in" in operation.rules:
+            raise ValueError(f"{operation.name} is no leaf of only 'pre' and 'post'; do it with `run` or `span`")
+        plan = cast("Plan[B, A]", self._plans[operation.name])
+        return Boundary(self._dispatcher, plan, self.trace if trace is None else trace)
+
     def dispatch(self, point: str, event: Event, *, trace: Trace | None = None) -> Coroutine[object, object, Decision]:
         """One point, awaited: its chain and its observers.
 
@@ -108,7 +120,7 @@ class Runtime:
         """
         chain = self._named.get(point) or self.chain(point)
         if type(event) is not (wanted := chain.point.event) and not isinstance(event, wanted):
-            raise _strange(event, wanted, point)
+            raise strange(event, wanted, point)
         return self._dispatcher.fire(chain, event, self.trace if trace is None else trace)
 
     def chain(self, point: str) -> Chain:
@@ -145,17 +157,13 @@ class Runtime:
         return Plan(operation, chain("pre"), chain("in"), chain("post"))
 
 
-def _strange(event: object, wanted: type[Event], where: str) -> TenterError:
-    return TenterError(f"{where} takes a {wanted.__name__}, not {kind_of(event)}")
-
-
 def _sha256(call: Mapping[str, object]) -> str:
     return "sha256:" + hashlib.sha256(msgspec.json.encode(call, order="sorted")).hexdigest()
 
 
 def _call_digest(digest: Callable[[Mapping[str, object]], str]) -> Callable[[Event], str]:
     """Names the call that an event stands for: all its own fields but the approval, which is bound to the rest."""
-    return lambda event: digest({name: value for name, value in event.payload().items() if name != "approval"})
+    return lambda event: digest({name: value for name, value in event.own_fields().items() if name != "approval"})
 
 
 def _nowhere(operation: Operation[Event, Event], phase: Phase) -> Chain:

@@ -10,7 +10,7 @@ from tenter.kernel.dispatch import Dispatcher
 from tenter.kernel.ending import Done, Stopped
 from tenter.kernel.event import Event
 from tenter.kernel.frame import Part, Told
-from tenter.kernel.runner import Plan, stopped, unwind
+from tenter.kernel.runner import Plan, stopped, strike, unwind
 from tenter.kernel.trace import Trace
 
 B = TypeVar("B", bound=Event)
@@ -45,6 +45,6 @@ class Span(Generic[B, A]):
             ending = error
             raise
         finally:
-            ended = [link.hook.abandon for link, _ in heard]
             told, self._told = self._told, []
-            unwind([(link, before) for link, before in told if link.hook.abandon not in ended], ending)
+            strike(told, heard)
+            unwind(told, ending)

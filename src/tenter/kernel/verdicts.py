@@ -14,7 +14,7 @@ from tenter.kernel.chain import Link
 from tenter.kernel.clock import Clock
 from tenter.kernel.decision import Disposition, Record
 from tenter.kernel.declaration import function_of
-from tenter.kernel.errors import ExecutionResult, HookFailure
+from tenter.kernel.errors import ExecutionResult, HookFailure, TenterError
 from tenter.kernel.event import Event, conforms, misfit
 from tenter.kernel.fold import FOLD, Fold, Grant
 from tenter.kernel.frame import Frame
@@ -267,7 +267,7 @@ def _misplaced(link: Link, new: Event, old: Event) -> str | None:
     """Why `new` cannot take the place of `old` at the point of `link`, or None."""
     wrong, point = conforms(new, old), link.point
     if wrong is None and point.outbound:
-        kept = [name for name in old.payload() if name not in point.operation.results]
+        kept = [name for name in old.own_fields() if name not in point.operation.results]
         changed = [name for name in kept if not same(getattr(new, name), getattr(old, name))]
         wrong = f"{changed[0]!r} is no part of the result" if changed else None
     granted = grant_of(old)
@@ -291,7 +291,7 @@ def _closed(coroutine: "types.CoroutineType[object, object, object]") -> str:
 
 def _uneditable(asked: Suspend, event: Event) -> str | None:
     """The first name in `editable` that does not begin with a field of the event, and what does, or None."""
-    known = event.payload()
+    known = event.own_fields()
     for name in asked.editable:
         if name.partition(".")[0] not in known:
             return f"{name!r}, which the event does not have; it has {', '.join(map(repr, known))}"
@@ -301,6 +301,11 @@ def _uneditable(asked: Suspend, event: Event) -> str | None:
 def kind_of(value: object) -> str:
     """The name of a value's class, as Python itself knows it: a class of a hook's may give another, or raise."""
     return _plain(vars(type)["__name__"].__get__(type(value)))
+
+
+def strange(event: object, wanted: type[Event], where: str) -> TenterError:
+    """For an event that is none of those which `where` takes."""
+    return TenterError(f"{where} takes a {wanted.__name__}, not {kind_of(event)}")
 
 
 def _plain(text: object) -> str:

@@ -7,11 +7,21 @@ import msgspec
 
 from tenter.catalogue import (
     CATALOGUE,
+    LOOP_ERROR,
     ActivityFailedEvent,
     Envelope,
     ErrorInfo,
+    HumanInteractedEvent,
+    HumanInteractEvent,
     InputEvent,
     InputReceivedEvent,
+    IterationStartedEvent,
+    IterationStartEvent,
+    LoopEndedEvent,
+    LoopEndEvent,
+    LoopFacts,
+    LoopStartedEvent,
+    LoopStartEvent,
     Message,
     ModelRequest,
     ModelRequestEvent,
@@ -21,6 +31,8 @@ from tenter.catalogue import (
     OutputEvent,
     PersistenceWriteEvent,
     PersistenceWrittenEvent,
+    PlanCreatedEvent,
+    PlanEvent,
     RunEndEvent,
     RunErrorEvent,
     RunStartEvent,
@@ -58,6 +70,19 @@ RESPONSE = ModelResponse(model="sample", text="hello")
 
 RESULT = ToolResult(output="")
 
+LOOP = LoopFacts(
+    loop={"id": "loop-1", "is_primary": True, "workspace": "/workspace", "repo_root": "/workspace", "pid": 1},
+    iteration={"current": 1, "max": 100},
+    context=dict.fromkeys(("active_hat", "selected_hat", "selected_task", "termination_reason", "human_interact")),
+)
+
+LOOPS: Fields = {"envelope": None, "op": Op(id="loop-1/1.sample.0#1", path="1.sample.0", loop=LOOP)}
+"""What every event of a loop holds, which is none of a run."""
+
+PLAN: Fields = {**LOOPS, "topic": "plan.ready", "payload": "do it"}
+
+END: Fields = {**LOOPS, "reason": "completed", "message": "done", "iterations": 1}
+
 RECORD: Fields = {"kind": "result", "key": "run-1", "record": {}}
 
 DEFAULTS: Mapping[type[Event], Fields] = {
@@ -81,8 +106,21 @@ DEFAULTS: Mapping[type[Event], Fields] = {
     PersistenceWriteEvent: RECORD,
     PersistenceWrittenEvent: RECORD,
     ShutdownEvent: {"reason": "closed", "envelope": None, "op": None},
+    LoopStartEvent: {**LOOPS, "prompt": "", "topic": "task.start"},
+    LoopStartedEvent: {**LOOPS, "prompt": "", "topic": "task.start"},
+    IterationStartEvent: {**LOOPS, "number": 1},
+    IterationStartedEvent: {**LOOPS, "number": 1, "topics": ("task.start",)},
+    PlanEvent: PLAN,
+    PlanCreatedEvent: {**PLAN, "plan": "do it"},
+    HumanInteractEvent: {**LOOPS, "question": "go on?"},
+    HumanInteractedEvent: {**LOOPS, "question": "go on?", "outcome": "answered", "answer": "yes"},
+    LoopEndEvent: END,
+    LoopEndedEvent: END,
 }
 """What each event holds where the caller says nothing. A new event is one new line."""
+
+UNSUCCESSFUL: Fields = {"reason": "failed", "message": "something failed"}
+"""What the events of `loop.error` hold instead of those of `loop.complete`."""
 
 
 def sample_event(point: str, **fields: Any) -> Event:
@@ -91,14 +129,15 @@ def sample_event(point: str, **fields: Any) -> Event:
     Shorthands: `tool`, by its name, and `arguments` for a call; what a ToolResult has, such as `output`, for a tool's
     result; `text` for a request's only message, or for a response.
     """
-    cls = CATALOGUE.resolve(point, "the test").event
+    found = CATALOGUE.resolve(point, "the test")
+    cls, own = found.event, UNSUCCESSFUL if found.operation is LOOP_ERROR else {}
     try:
         for shorthand in SHORTHANDS.get(cls, ()):
             shorthand(fields)
         if unknown := fields.keys() - set(cls.__struct_fields__):
             known = ", ".join(cls.__struct_fields__)
             raise TenterError(f"{cls.__name__} has no field {min(unknown)!r}; it has {known}")
-        return msgspec.convert(freeze({"envelope": ENVELOPE, "op": OP, **DEFAULTS[cls], **fields}), cls)
+        return msgspec.convert(freeze({"envelope": ENVELOPE, "op": OP, **DEFAULTS[cls], **own, **fields}), cls)
     except msgspec.ValidationError as error:
         raise TenterError(f"no {cls.__name__} can be made of that: {error}") from None
 

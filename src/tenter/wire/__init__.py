@@ -18,6 +18,9 @@ if TYPE_CHECKING:
         flat_form as flat_form,
         restore as restore,
     )
+    from tenter.wire.metadata import (
+        decode_metadata as decode_metadata,
+    )
     from tenter.wire.payload import (
         SCHEMA_VERSION as SCHEMA_VERSION,
         Ended as Ended,
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
         verdict_schema as verdict_schema,
     )
     from tenter.wire.strict_json import (
+        NotJson as NotJson,
         one_object as one_object,
+        one_value as one_value,
     )
     from tenter.wire.verdict import (
         Verdict as Verdict,
@@ -47,12 +52,14 @@ __all__ = [
     "Ended",
     "Execution",
     "Fetch",
+    "NotJson",
     "OversizeError",
     "PREFIX",
     "Parts",
     "Reference",
     "SCHEMA_VERSION",
     "Verdict",
+    "decode_metadata",
     "decode_verdict",
     "digest",
     "digest_of_bytes",
@@ -63,6 +70,7 @@ __all__ = [
     "flat_form",
     "has_decision",
     "one_object",
+    "one_value",
     "payload_schema",
     "restore",
     "schema_text",
@@ -85,6 +93,7 @@ __getattr__ = opener(
             "flat_form",
             "restore",
         ),
+        "metadata": ("decode_metadata",),
         "payload": (
             "Ended",
             "Execution",
@@ -99,7 +108,11 @@ __getattr__ = opener(
             "schema_text",
             "verdict_schema",
         ),
-        "strict_json": ("one_object",),
+        "strict_json": (
+            "NotJson",
+            "one_object",
+            "one_value",
+        ),
         "verdict": (
             "Verdict",
             "decode_verdict",

@@ -230,7 +230,7 @@ def _document(execution: Execution) -> Payload:
         loop=facts.loop or None,
         iteration=facts.iteration or None,
         context=_context(facts.context),
-        payload=event.payload(),
+        payload=event.own_fields(),
         metadata=Accumulated(accumulated=accumulated),
         ended=execution.ended,
     )

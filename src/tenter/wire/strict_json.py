@@ -1,4 +1,4 @@
-"""One JSON object, exactly, out of bytes that another process wrote; or the place where they are none (FAULTS 8, 9).
+"""One JSON value, exactly, out of bytes that another process wrote; or the place where they are none (FAULTS 8, 9).
 
 Readers of JSON forgive: they keep the last of two equal keys, take NaN, round large numbers. Here each of these is the
 failure of whoever wrote it. It knows nothing of verdicts.
@@ -36,21 +36,30 @@ def one_object(data: bytes) -> dict[str, object]:
     NaN, infinities, numbers that would be rounded, half surrogate pairs, more than 100 levels. It takes 10 ns a byte of
     long text and up to 300 ns a byte of tiny values: above some 64 KB an event loop calls it in a thread.
     """
+    try:
+        value = one_value(data)
+    except NotJson as error:
+        raise _bad(str(error)) from None
+    if not isinstance(value, dict):
+        raise _bad(f"it is {_KINDS[type(value)]}")
+    return cast("dict[str, object]", value)
+
+
+def one_value(data: bytes) -> object:
+    """The one JSON value that `data` is, as strictly as `one_object`. Raises NotJson."""
     text = _text(data)
     _check_levels(text)
     try:
         value: object = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise _bad(f"{error.msg} {_at(text, error.pos)}") from None
+        raise NotJson(f"{error.msg} {_at(text, error.pos)}") from None
     except _Unreadable as error:
-        raise _bad(f"{error.literal} {error.why} {_at(text, _first(text, error.literal))}") from None
+        raise NotJson(f"{error.literal} {error.why} {_at(text, _first(text, error.literal))}") from None
     except _Repeated:
-        raise _bad(_both_places(text)) from None
-    if not isinstance(value, dict):
-        raise _bad(f"it is {_KINDS[type(value)]}")
-    if r"\ud" in text.lower() and (path := next(_halves(cast(object, value), ""), None)) is not None:
-        raise _bad(f"the text at {shown(path)} holds half a surrogate pair")
-    return cast("dict[str, object]", value)
+        raise NotJson(_both_places(text)) from None
+    if r"\ud" in text.lower() and (path := next(_halves(value, ""), None)) is not None:
+        raise NotJson(f"the text{f' at {shown(path)}' if path else ''} holds half a surrogate pair")
+    return value
 
 
 def shown(text: str) -> str:
@@ -66,6 +75,10 @@ _KINDS: Final[dict[type, str]] = {
     list: "an array",
     type(None): "null",
 }
+
+
+class NotJson(Exception):
+    """Bytes that are not exactly one JSON value; the text says what was found, and where."""
 
 
 class _Unreadable(Exception):
@@ -87,15 +100,15 @@ def _bad(found: str) -> HookFailure:
 
 def _text(data: bytes) -> str:
     if not data.strip(b" \t\r\n"):
-        raise _bad("it is empty")
+        raise NotJson("it is empty")
     if data.startswith(b"\xef\xbb\xbf"):
-        raise _bad("it begins with a byte order mark (byte 0)")
+        raise NotJson("it begins with a byte order mark (byte 0)")
     if (nul := data.find(b"\0")) >= 0:
-        raise _bad(f"it holds NUL (byte {nul})")
+        raise NotJson(f"it holds NUL (byte {nul})")
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise _bad(f"it is not UTF-8 (byte {error.start}: {error.reason})") from None
+        raise NotJson(f"it is not UTF-8 (byte {error.start}: {error.reason})") from None
 
 
 def _check_levels(text: str) -> None:
@@ -106,7 +119,7 @@ def _check_levels(text: str) -> None:
     if too_deep is not None:
         same_places = _STRINGS.sub(lambda string: " " * len(string[0]), text)
         bracket = next(islice(_BRACKETS.finditer(same_places), too_deep, None))
-        raise _bad(f"it nests more than {MAX_LEVELS} levels {_at(text, bracket.start())}")
+        raise NotJson(f"it nests more than {MAX_LEVELS} levels {_at(text, bracket.start())}")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
