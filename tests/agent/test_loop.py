@@ -421,7 +421,7 @@ def test_the_end_holds_everything() -> None:
     limits = Limits(deadline=START + 1, max_steps=7)
     playbook.play(msgspec.structs.replace(PLAN, limits=limits, idempotency_key="k"))
     end = playbook.event("close completed")
-    assert end.payload() == {
+    assert end.own_fields() == {
         "task": PLAN.envelope.task,
         "input": "make it green",
         "limits": limits,

@@ -1,12 +1,14 @@
 """Hooks of files become hooks that run, and what `hooks list` prints is what runs (promise 15)."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tenter.catalogue import CATALOGUE
 from tenter.config.build import build_hooks
+from tenter.config.footprint import footprint
 from tenter.config.listing import list_hooks, rows
 from tenter.config.loading import load
 from tenter.config.problem import ConfigError
@@ -198,6 +200,33 @@ hooks:
     assert (hung.result, hung.duration_ms < 1_000) == ("timeout", True)
 
 
+async def test_only_a_command_at_the_point_of_a_loop_is_tried_again_in_place(tmp_path: Path) -> None:
+    (tmp_path / "tenter.yaml").write_text("""\
+version: 1
+hooks:
+  defaults: {suspend_mode: retry_backoff}
+  events:
+    tool.before: [{name: a, script: "exit 1", on_error: suspend}]
+    loop.start.pre:
+      - {name: b, script: "exit 1", on_error: suspend}
+      - {name: c, script: "exit 1", on_error: suspend, suspend_mode: wait_then_retry}
+""")
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        return True
+
+    spec, records = load(tmp_path / "tenter.yaml"), Records()
+    built = build_hooks(spec, replace(surroundings(tmp_path, records), pause=pause))
+    runtime = Runtime(CATALOGUE, built)
+    for point in ("tool.invoked.pre", "loop.start.pre"):
+        await runtime.dispatch(point, sample_event(point, **({"tool": "shell"} if "tool" in point else {})))
+    attempts = {name: [one.attempt for one in records.ended_records if one.hook == name] for name in "abc"}
+    assert attempts == {"a": [1], "b": [1, 2, 3, 4, 5], "c": [1]}
+    assert len(pauses) == 4
+
+
 async def test_a_built_function_is_the_one_that_the_file_names(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MODULE)
     (tmp_path / "tenter.yaml").write_text(
@@ -254,3 +283,27 @@ def test_a_users_module_is_looked_for_beside_the_users_file(tmp_path: Path) -> N
     (tmp_path / "theirs.py").write_text("raise SystemExit('the project hides the module of the user')\n")
     links = runtime_of(tmp_path, user=user).links()
     assert [link.hook.band for link in links if link.name == "theirs"] == ["baseline"]
+
+
+@pytest.mark.promise(14)
+@pytest.mark.fault(56)
+async def test_a_command_of_the_project_is_held_to_what_was_looked_at_and_one_of_the_user_is_not(
+    tmp_path: Path,
+) -> None:
+    text = "version: 1\nhooks: {events: {tool.before: [{name: %s, command: [sh, %s/said.sh], on_error: block}]}}"
+    for folder in (tmp_path, tmp_path / "user"):
+        folder.mkdir(exist_ok=True)
+        (folder / "said.sh").write_text("exit 0")
+        (folder / "tenter.yaml").write_text(text % ("theirs" if folder.name == "user" else "ours", folder))
+    spec, user = load(tmp_path / "tenter.yaml"), load(tmp_path / "user" / "tenter.yaml", level="user")
+    pins = footprint(tmp_path / "tenter.yaml", environment=ENVIRONMENT).pins
+    (tmp_path / "said.sh").write_text("exit 1")
+    (tmp_path / "user" / "said.sh").write_text("exit 0 # changed")
+    results: dict[str, list[str]] = {}
+    for name, given in (("pinned", pins), ("free", None)):
+        sink = Records()
+        built = build_hooks(spec, surroundings(tmp_path, sink), user=user, pins=given)
+        runtime = Runtime(CATALOGUE, built, gates=GATES)
+        await runtime.dispatch("tool.before", sample_event("tool.before"))
+        results[name] = [one.result for one in sink.ended_records]
+    assert results == {"pinned": ["ok", "untrusted"], "free": ["ok", "crashed"]}

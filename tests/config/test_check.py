@@ -8,6 +8,7 @@ from tenter.config.problem import Position
 from tenter.config.schema import (
     Choice,
     Clash,
+    Dollars,
     Either,
     Flag,
     ListOf,
@@ -49,6 +50,8 @@ def said(schema: Schema, text: str, **known: list[str]) -> list[str]:
         (Whole(least=0, most=999), "999", 999),
         (Seconds(most=60), "60", 60.0),
         (Seconds(most=60), "0.5", 0.5),
+        (Dollars(most=60), "60", 60.0),
+        (Dollars(most=60), "0.25", 0.25),
         (Flag(), "true", True),
         (Choice(words=("warn", "block")), "block", "block"),
         (ListOf(item=Text()), "[a, b]", ("a", "b")),
@@ -111,8 +114,9 @@ def test_a_whole_number_is_nothing_but_a_whole_number(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["true", "1:30", "017", "'30'", "30s", "null", "0", "-1", "0.0", "60.1", "9" * 400, ".inf", ".nan"]
 )
-def test_seconds_are_a_number_above_zero_and_bounded(text: str) -> None:
+def test_seconds_and_dollars_are_a_number_above_zero_and_bounded(text: str) -> None:
     assert len(said(Seconds(most=60), text)) == 1
+    assert len(said(Dollars(most=60), text)) == 1
 
 
 @pytest.mark.fault(64)
@@ -171,6 +175,14 @@ def test_exactly_one_of_several_keys_stands() -> None:
     assert said(schema, "url: x") == ["f:1:1: at url: 'url' is not supported yet; remove it"]
 
 
+def test_a_table_with_a_kind_says_which_of_its_keys_stands() -> None:
+    schema = Table(keys={"a": Text(), "b": Text()}, one_of=("a", "b"), kind_key="kind")
+    assert value_of(schema, "a: x") == {"a": "x", "kind": "a"}
+    assert value_of(schema, "b: x") == {"b": "x", "kind": "b"}
+    assert "kind" not in str(checked(schema, "{a: x, b: y}").value)
+    assert "kind" not in str(checked(schema, "{}").value)
+
+
 def test_a_key_needs_the_keys_that_its_rule_names() -> None:
     schema = Table(keys={"a": Text(), "b": Text(), "c": Text()}, rules=(Needs(("a",), ("b", "c"), "say it"),))
     assert value_of(schema, "{a: x, c: y}") == {"a": "x", "c": "y"}
@@ -182,6 +194,9 @@ def test_a_key_cannot_stand_where_its_rule_forbids_it() -> None:
     schema = Table(keys={"a": Text(), "b": Flag()}, rules=(Clash("a", "b", True, "because"),))
     assert value_of(schema, "{a: x, b: false}") == {"a": "x", "b": False}
     assert said(schema, "{a: x, b: true}") == ["f:1:2: at a: 'a' cannot stand where 'b' is true; because"]
+    but = Table(keys={"a": Text(), "b": Flag()}, rules=(Clash("a", "b", True, "because", unless="no"),))
+    assert value_of(but, "{a: no, b: true}") == {"a": "no", "b": True}
+    assert said(but, "{a: x, b: true}") == ["f:1:2: at a: 'a' cannot stand where 'b' is true; because"]
 
 
 def test_one_of_three_shapes_is_taken_by_what_stands_there() -> None:

@@ -11,8 +11,11 @@ from tenter.config.declared import (
     declared_command,
     declared_function,
     declared_plugin,
+    default_mode,
+    suspend_mode_fault,
+    suspend_mode_of,
 )
-from tenter.config.loading import parse_spec
+from tenter.config.loading import parse_draft, parse_spec
 from tenter.config.problem import Unresolved
 from tenter.kernel import Declaration
 
@@ -170,3 +173,43 @@ def guard(event): ...
     found = outcome(tmp_path, "name: a, python: 'high:guard'")
     assert isinstance(found, Unresolved)
     assert "asks for the band 'control'" in found.message
+
+
+@pytest.mark.parametrize(
+    ("default", "hook", "mode"),
+    [
+        ("wait_for_resume", "script: x, on_error: suspend", "wait_for_resume"),
+        ("retry_backoff", "script: x, on_error: suspend", "retry_backoff"),
+        ("retry_backoff", "command: [x], on_error: warn, suspend_mode: wait_then_retry", "wait_then_retry"),
+        ("retry_backoff", "python: 'mine:plain'", "wait_for_resume"),
+        ("wait_then_retry", "python: 'mine:plain'", "wait_then_retry"),
+        ("wait_then_retry", "python: 'mine:plain', suspend_mode: wait_for_resume", "wait_for_resume"),
+    ],
+)
+def test_the_mode_of_waiting_is_that_of_the_hook_or_of_its_file_and_only_a_process_is_tried_again(
+    tmp_path: Path, default: str, hook: str, mode: str
+) -> None:
+    for point in ("pre.iteration.start", "loop.error.post"):
+        file = file_of(
+            tmp_path, f"{{defaults: {{suspend_mode: {default}}}, events: {{{point}: [{{name: a, {hook}}}]}}}}"
+        )
+        assert suspend_mode_of(file.spec.hooks.events[point][0], file, CATALOGUE[point]) == mode
+
+
+def test_the_default_of_a_file_is_for_the_points_of_a_loop_alone(tmp_path: Path) -> None:
+    file = file_of(
+        tmp_path, "{defaults: {suspend_mode: retry_backoff}, events: {run.end: [{name: a, script: x, on_error: warn}]}}"
+    )
+    (spec,) = file.spec.hooks.events["run.end"]
+    assert suspend_mode_of(spec, file, CATALOGUE["run.end"]) == "wait_for_resume"
+    assert suspend_mode_fault(spec, CATALOGUE["run.end"]) is None
+    assert (default_mode(file, process=True), default_mode(file, process=False)) == ("retry_backoff", "wait_for_resume")
+
+
+def test_a_hook_that_lacks_its_policy_is_not_blamed_for_its_mode_as_well() -> None:
+    text = "version: 1\nhooks: {events: {pre.loop.start: [{name: a, script: x, suspend_mode: retry_backoff}]}}"
+    draft = parse_draft(text.encode(), "t.yaml")
+    assert draft.spec is not None
+    (spec,) = draft.spec.hooks.events["pre.loop.start"]
+    assert suspend_mode_fault(spec, CATALOGUE["pre.loop.start"]) is None
+    assert [one.message for one in draft.problems] == ["'script' needs 'on_error' beside it"]

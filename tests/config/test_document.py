@@ -151,6 +151,12 @@ def test_what_strict_yaml_leaves_out_is_refused_at_its_place(text: str, said: li
     assert [one[: len(want)] for one, want in zip(got, said, strict=True)] == said
 
 
+@pytest.mark.parametrize("text", ["[*.done]", "[*]", "*done", "a: *.x"])
+def test_a_star_that_begins_text_is_said_to_need_quotes(text: str) -> None:
+    (said,) = problems_of(text)
+    assert "in quotes" in said
+
+
 @pytest.mark.parametrize("key", ["1", "1.5", "true", "null", "[a]", "{a: b}"])
 def test_a_key_that_is_not_text_is_refused(key: str) -> None:
     said = problems_of(f"? {key}\n: x\n")

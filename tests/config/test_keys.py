@@ -63,18 +63,15 @@ def test_every_usable_key_is_a_field_of_its_spec_and_every_field_a_key(
     "text",
     [
         "policy: [{name: x}]",
-        "loop: {}",
         f"{MODEL}tasks: {{t: {{version: 1, model: m, instructions: x, budgets: {{}}}}}}",
         f"{MODEL}tasks: {{t: {{version: 1, model: m, instructions: x, guardrails: []}}}}",
         f"{MODEL}tasks: {{t: {{version: 1, model: m, instructions: x, output_schema: {{}}}}}}",
         "tools: {shell: {risk: high}}",
         "tools: {shell: {sandbox: process}}",
         "tools: {web: {python: 'a:b', mcp: {}}}",
-        "hooks: {defaults: {suspend_mode: wait_for_resume}}",
         "hooks: {events: {tool.before: [{name: a, url: https://x}]}}",
         "hooks: {events: {tool.before: [{name: a, mcp: {}}]}}",
         "hooks: {events: {tool.before: [{name: a, python: 'a:b', when: 'true'}]}}",
-        "hooks: {events: {tool.before: [{name: a, python: 'a:b', suspend_mode: retry_backoff}]}}",
     ],
 )
 def test_what_nothing_carries_out_yet_is_refused_as_that_and_not_as_unknown(text: str) -> None:
@@ -109,14 +106,31 @@ def test_a_setting_of_processes_is_refused_for_a_python_hook(setting: str) -> No
     ]
 
 
-def test_metadata_need_a_verdict_to_stand_in_unless_they_are_switched_off() -> None:
+def test_a_process_may_give_metadata_with_a_verdict_and_without_one() -> None:
     hook = "{{name: a, script: x, on_error: warn, {}}}"
     assert hook_problems(hook.format("mutate: {enabled: true}, verdict: json")) == []
-    assert hook_problems(hook.format("mutate: {enabled: false}")) == []
-    assert hook_problems(hook.format("mutate: {enabled: true}")) == [
-        "'mutate' needs 'verdict' beside it; metadata stand in the verdict"
-    ]
+    assert hook_problems(hook.format("mutate: {enabled: true}")) == []
     assert hook_problems("{name: a, python: 'm:f', mutate: {enabled: true}}") != []
+
+
+def test_an_observer_gives_no_metadata() -> None:
+    hook = "{{name: a, script: x, on_error: warn, observe: true, mutate: {{enabled: {}}}}}"
+    assert hook_problems(hook.format("false")) == []
+    assert hook_problems(hook.format("true")) == [
+        "'mutate' cannot stand where 'observe' is true; an observer gives no metadata"
+    ]
+
+
+@pytest.mark.parametrize("mode", ["wait_for_resume", "retry_backoff", "wait_then_retry"])
+def test_a_mode_of_waiting_is_one_of_three_words(mode: str) -> None:
+    assert hook_problems(f"{{name: a, script: x, on_error: suspend, suspend_mode: {mode}}}") == []
+    assert problems(f"version: 1\nhooks: {{defaults: {{suspend_mode: {mode}}}}}") == []
+    misspelt = mode.replace("r", "rr")
+    for said in (
+        hook_problems(f"{{name: a, script: x, on_error: suspend, suspend_mode: {misspelt}}}"),
+        problems(f"version: 1\nhooks: {{defaults: {{suspend_mode: {misspelt}}}}}"),
+    ):
+        assert [f"did you mean {mode!r}?" in one for one in said] == [True]
 
 
 def test_an_observer_has_no_verdict() -> None:

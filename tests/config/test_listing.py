@@ -55,6 +55,19 @@ def test_a_row_has_what_is_in_force_and_says_that_a_command_has_no_abandon() -> 
     )
 
 
+def test_a_point_of_a_loop_is_listed_by_its_full_name_whichever_name_the_file_has() -> None:
+    events = "pre.loop.start: [{name: a, script: x, on_error: suspend}], loop.start.pre: [{name: b, script: x, "
+    found = listing(f"{{events: {{{events}on_error: warn}}]}}}}")
+    rows = [(row.point, row.order, row.name, row.on_error) for row in at(found, "loop.start.pre")]
+    assert rows == [("loop.start.pre", 1, "a", "suspend"), ("loop.start.pre", 2, "b", "warn")]
+
+
+def test_a_point_of_a_loop_does_not_take_fail() -> None:
+    with pytest.raises(ConfigError) as caught:
+        listing("{events: {pre.loop.start: [{name: a, script: x, on_error: fail}]}}")
+    assert "this point takes 'warn', 'block', 'suspend'" in str(caught.value)
+
+
 def test_the_body_of_the_work_stands_after_the_hooks_and_before_those_that_only_look() -> None:
     hooks = "{name: b, script: x, on_error: warn, observe: true}, {name: a, script: x, on_error: fail}"
     found = at(listing(f"{{events: {{tool.invoked.in: [{hooks}]}}}}"), "tool.invoked.in")
@@ -98,3 +111,34 @@ def test_a_plugin_whose_text_does_not_show_where_it_hangs_is_named(tmp_path: Pat
 def test_nothing_is_listed_where_something_is_wrong() -> None:
     with pytest.raises(ConfigError, match="there is no point"):
         listing("{events: {tool.befor: []}}")
+
+
+@pytest.mark.promise(14)
+@pytest.mark.fault(55)
+def test_hooks_of_a_project_that_is_not_trusted_are_marked_and_change_nothing_of_the_others() -> None:
+    spec = parse_spec(
+        b"version: 1\nhooks: {defaults: {timeout_seconds: 2}, events: {"
+        b"tool.before: [{name: first, script: x, on_error: warn, priority: 1}],"
+        b"tool.invoked.in: [{name: work, script: x, on_error: fail}]}}",
+        "p.yaml",
+    )
+    user = parse_spec(
+        b"version: 1\nhooks: {events: {tool.before: [{name: mine, script: x, on_error: warn}]}}", "u.yaml", level="user"
+    )
+    found = list_hooks(spec, user, ENVIRONMENT, trusted=False)
+    assert [(row.full_name, row.name, row.order, row.untrusted, row.timeout_seconds) for row in found.rows] == [
+        ("tool.invoked.pre", "mine", 1, False, 30),
+        ("tool.invoked.pre", "first", 0, True, 2),
+        ("tool.invoked.pre", "known-tool", 2, False, 30),
+        ("tool.invoked.pre", "valid-arguments", 3, False, 30),
+        ("tool.invoked.in", "work", 0, True, 2),
+    ]
+    assert not any(row.untrusted for row in list_hooks(spec, user, ENVIRONMENT).rows)
+
+
+@pytest.mark.fault(55)
+def test_a_plugin_of_which_only_loading_would_tell_is_marked_too(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("made = print\n")
+    (tmp_path / "tenter.yaml").write_text("version: 1\nhooks: {plugins: ['mine.py:made']}")
+    found = list_hooks(load(tmp_path / "tenter.yaml"), None, ENVIRONMENT, trusted=False)
+    assert found.unlisted == (Unlisted("mine.py:made", f"{tmp_path}/tenter.yaml:2", untrusted=True),)

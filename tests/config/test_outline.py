@@ -62,6 +62,15 @@ def test_a_project_cannot_change_the_deadline_of_the_users_hooks() -> None:
     assert [file.timeout for file in hook_files(project, same)] == [None, None]
 
 
+@pytest.mark.promise(14)
+@pytest.mark.fault(55)
+def test_without_a_trusted_project_only_the_users_file_counts_and_the_usual_deadline() -> None:
+    user = parse_spec(b"version: 1\nhooks: {defaults: {timeout_seconds: 30}}", "u.yaml", level="user")
+    (file,) = [one for one in hook_files(None, user) if one.spec is user]
+    assert (len(hook_files(None, user)), file.band, file.timeout) == (1, "baseline", None)
+    assert hook_files(None, None) == ()
+
+
 def test_programs_are_resolved_from_the_folder_of_their_own_file(tmp_path: Path) -> None:
     for folder in (tmp_path / "user", tmp_path):
         folder.mkdir(exist_ok=True)
@@ -105,6 +114,52 @@ def test_each_setting_that_a_point_cannot_take_is_a_problem_at_its_own_place(tmp
         f"8:26: at {where}.match.task: hook 'a' at 'run.start', match.task, is not an expression"
     )
     assert len(found) == 3
+
+
+def test_a_mode_of_waiting_that_nobody_would_carry_out_is_a_problem_at_its_place(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def f(event): ...\n")
+    mode = "suspend_mode: retry_backoff"
+    found = problems(
+        tmp_path,
+        f"""\
+    tool.before:
+      - {{name: a, script: x, on_error: suspend, {mode}}}
+      - {{name: p, python: "mine:f", {mode}}}
+    pre.loop.start:
+      - {{name: a, script: x, on_error: block, {mode}}}
+      - {{name: b, script: x, on_error: warn, observe: true, {mode}}}
+      - {{name: c, python: "mine:f", {mode}}}
+      - {{name: d, python: "mine:f", observe: true, suspend_mode: wait_then_retry}}
+      - {{name: e, script: x, on_error: suspend, {mode}}}
+      - {{name: f, script: x, on_error: warn, verdict: json, {mode}}}
+      - {{name: g, python: "mine:f", suspend_mode: wait_then_retry}}
+      - {{name: h, script: x, on_error: suspend, observe: true, {mode}}}
+""",
+    )
+    told = [(one.split(":")[0], one.split(": ", 2)[2]) for one in found]
+    points = "loop.start, iteration.start, plan.created, human.interact, loop.complete, loop.error"
+    elsewhere = f"has a suspend_mode; only a loop waits so; remove it; it is for pre and post of {points}"
+    never = (
+        "at 'loop.start.pre' never suspends the loop, so that its suspend_mode says nothing; set 'on_error: suspend'"
+    )
+    no_process = "at 'loop.start.pre' is no process; 'retry_backoff' is for command and script hooks"
+    assert told == [
+        ("5", f"hook 'a' at 'tool.before' {elsewhere}"),
+        ("6", f"hook 'p' at 'tool.before' {elsewhere}"),
+        ("8", f"hook 'a' {never}, or 'verdict: json', so that it can answer so"),
+        ("9", f"hook 'b' {never}"),
+        ("10", f"hook 'c' {no_process}; write wait_for_resume or wait_then_retry"),
+        ("11", f"hook 'd' {never}"),
+    ]
+    assert all("].suspend_mode: " in one for one in found)
+
+
+def test_the_point_of_a_loop_does_not_take_fail(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, "    post.loop.error:\n      - {name: a, script: x, on_error: fail}\n")
+    assert found == (
+        "5:40: at hooks.events.post.loop.error[0].on_error: hook 'a' at 'loop.error.post' has on_error 'fail'; this "
+        "point takes 'warn', 'block', 'suspend'"
+    )
 
 
 def test_a_name_twice_at_a_point_is_a_problem_under_any_name_of_the_point(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ def test_what_a_hook_leaves_out_is_as_the_design_says() -> None:
     assert (hook.priority, hook.mode, hook.observe, hook.match) == (None, None, None, None)
     assert (hook.grace_seconds, hook.verdict, hook.mutate.enabled) == (1.0, None, False)
     assert (hook.on_error, hook.timeout_seconds, hook.max_output_bytes) == (None, None, None)
-    assert HookDefaults() == HookDefaults(timeout_seconds=30.0, max_output_bytes=8192)
+    assert hook.suspend_mode is None
+    assert HookDefaults() == HookDefaults(timeout_seconds=30.0, max_output_bytes=8192, suspend_mode="wait_for_resume")
 
 
 @pytest.mark.parametrize("kind", ["command", "script", "python"])

@@ -32,5 +32,34 @@ def test_a_hook_loses_a_broken_setting_and_is_left_out_without_a_name_or_with_tw
     assert usable({"hooks": {"events": {"p": ({**first, "priority": None},)}}})["hooks"] == {"events": {"p": (first,)}}
 
 
+def test_a_loop_loses_what_is_broken_and_a_hat_without_triggers() -> None:
+    command: dict[str, object] = {"kind": "command", "command": ("x",)}
+    made = usable(
+        {
+            "loop": {
+                "backend": {**command, "prompt": None},
+                "hats": {
+                    "a": {"triggers": ("t",), "backend": {"command": ("x",), "harness": "y"}, "description": None},
+                    "b": {"triggers": None},
+                    "c": {"triggers": ("t",), "backend": {**command, "command": ("x", None)}},
+                    "d": {"triggers": ("t",), "backend": command},
+                    "e": None,
+                },
+                "max_iterations": None,
+                "max_cost_usd": 5.0,
+                "required_events": ("a", None),
+                "preflight": {"enabled": None, "skip": ("git",)},
+            }
+        }
+    )
+    assert made["loop"] == {
+        "backend": command,
+        "hats": {"a": {"triggers": ("t",)}, "c": {"triggers": ("t",)}, "d": {"triggers": ("t",), "backend": command}},
+        "max_cost_usd": 5.0,
+        "preflight": {"skip": ("git",)},
+    }
+    assert usable({"loop": None})["loop"] == {"hats": {}}
+
+
 def test_a_file_that_is_no_mapping_gives_nothing() -> None:
     assert usable(None) == {"version": 1, "models": {}, "tasks": {}, "tools": {}}

@@ -53,7 +53,7 @@ hooks:
       - {name: a, script: x, on_error: block}
     run.start:
       - {name: a, script: x, on_error: suspend, prioritty: 3}
-      - {name: a, command: [./gone], on_error: block, mutate: {enabled: true}}
+      - {name: a, command: [./gone], on_error: block, suspend_mode: later}
       - {name: b, python: "mine:nothing", when: x}
       - {name: ../../x, script: x, on_error: block}
 """)
@@ -83,13 +83,40 @@ hooks:
             "13:29: at hooks.events.run.start[1].command[0]: the program './gone' does not exist: "
             "there is no file 'DIR/gone'; a path starts at this file"
         ),
-        "13:55: at hooks.events.run.start[1].mutate: 'mutate' needs 'verdict' beside it; metadata stand in the verdict",
+        (
+            "13:69: at hooks.events.run.start[1].suspend_mode: expected 'wait_for_resume' or 'retry_backoff' or "
+            "'wait_then_retry', got 'later'"
+        ),
         "14:27: at hooks.events.run.start[2].python: the target 'mine:nothing': there is no 'nothing' in DIR/mine.py",
         "14:43: at hooks.events.run.start[2].when: 'when' is not supported yet; remove it",
         (
             "15:16: at hooks.events.run.start[3].name: expected a name (lower-case letters, digits, '_' and '-', "
             "not '-' first, at most 64, no device such as 'con'), got '../../x'"
         ),
+    ]
+
+
+@pytest.mark.fault(10)
+def test_the_programs_of_backends_are_looked_for_also_where_the_loop_has_other_problems(tmp_path: Path) -> None:
+    path = tmp_path / "tenter.yaml"
+    path.write_text("""\
+version: 1
+loop:
+  backend: {command: [./agent.sh], prompt: stdni}
+  max_iterations: 0
+  hats:
+    builder: {triggers: [build..x], backend: {command: [./lost]}}
+    tester: {triggers: [a], backend: {command: [coder-x]}}
+""")
+    assert [one.split("; ")[0].removeprefix("DIR/tenter.yaml:") for one in problems(path)] == [
+        "3:23: at loop.backend.command[0]: the program './agent.sh' does not exist: there is no file 'DIR/agent.sh'",
+        "3:44: at loop.backend.prompt: expected 'stdin' or 'argument', got 'stdni'",
+        "4:19: at loop.max_iterations: expected a whole number from 1 to 1000000, got 0",
+        (
+            "6:26: at loop.hats.builder.triggers[0]: expected a topic, in which '*' may stand for any of the words "
+            "between its dots, got 'build..x'"
+        ),
+        "7:49: at loop.hats.tester.backend.command[0]: the program 'coder-x' is not on PATH",
     ]
 
 

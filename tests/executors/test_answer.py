@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from tests.executors.workshop import REDACTOR, SECRET, settings, tool_call
 
 from tenter.executors import ProcessResult
-from tenter.executors.answer import disposition_of, holds, interpret, redacted, result_of
+from tenter.executors.answer import disposition_of, holds, interpret, redacted, result_of, suspends
 from tenter.executors.capture import Captured
 from tenter.kernel import Allow, Block, Escalate, HookFailure, Outcome, Policy, Retry, Suspend
 from tenter.wire import Verdict
@@ -39,10 +39,10 @@ def test_whatever_did_not_end_well_is_a_failure_with_a_reason(
 
 
 @pytest.mark.promise(6)
-@given(stdout=st.binary(max_size=60), verdict=st.booleans())
-def test_a_good_end_with_any_output_passes_denies_or_is_bad_output(stdout: bytes, verdict: bool) -> None:
+@given(stdout=st.binary(max_size=60), verdict=st.booleans(), mutate=st.booleans())
+def test_a_good_end_with_any_output_passes_denies_or_is_bad_output(stdout: bytes, verdict: bool, mutate: bool) -> None:
     result = ProcessResult(result="ok", exit_code=0, stdout=Captured(raw=stdout), duration_seconds=0.1)
-    said = interpret(result, settings("true", verdict=verdict), event=tool_call())
+    said = interpret(result, settings("true", verdict=verdict, mutate=mutate), event=tool_call())
     if isinstance(said, HookFailure):
         assert said.result == "bad_output"
     else:
@@ -93,6 +93,38 @@ def test_a_failure_is_disposed_of_by_its_policy_and_a_cancelled_hook_by_nobody(p
     hook = settings("true", on_error=policy)
     assert disposition_of(HookFailure("crashed", "x"), hook) == policy
     assert disposition_of(HookFailure("cancelled", "x"), hook) == "pass"
+
+
+@pytest.mark.parametrize(
+    ("said", "more", "waits"),
+    [
+        (HookFailure("crashed", "x"), {"on_error": "suspend"}, True),
+        (HookFailure("spawn_failed", "x"), {"on_error": "suspend"}, True),
+        (HookFailure("untrusted", "x"), {"on_error": "suspend"}, False),
+        (HookFailure("cancelled", "x"), {"on_error": "suspend"}, False),
+        (HookFailure("crashed", "x"), {"on_error": "suspend", "mode": "shadow"}, False),
+        (HookFailure("crashed", "x"), {"on_error": "block"}, False),
+        (Verdict(Suspend("why")), {"on_error": "warn"}, True),
+        (Verdict(Suspend("why")), {"mode": "shadow"}, False),
+        (Verdict(Escalate("why")), {"on_error": "suspend"}, False),
+        (Verdict(), {"on_error": "suspend"}, False),
+    ],
+)
+def test_an_operation_waits_for_a_suspend_and_for_a_failure_with_that_policy(
+    said: Verdict | HookFailure, more: dict[str, Any], waits: bool
+) -> None:
+    assert suspends(said, settings("true", **more)) is waits
+
+
+def test_output_that_holds_no_metadata_is_quoted_as_it_begins() -> None:
+    raw = b"risk: high\n"
+    result = ProcessResult(
+        result="ok", exit_code=0, stdout=Captured(raw.decode(), raw, total_bytes=len(raw)), duration_seconds=0
+    )
+    said = interpret(result, settings("true", mutate=True), event=tool_call())
+    assert isinstance(said, HookFailure)
+    assert said.reason.startswith("the hook 'guard': invalid mutation output: ")
+    assert said.reason.endswith("; it printed 'risk: high'")
 
 
 def test_only_a_block_is_a_denial() -> None:

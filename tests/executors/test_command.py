@@ -15,9 +15,19 @@ from tests.executors.programs import MB
 from tests.executors.workshop import REDACTOR, SECRET, Kept, body, run, run_bounded, settings, surroundings, tool_call
 from tests.outside import comes_true, leaves_nothing, steady_loop
 
-from tenter.catalogue import CATALOGUE, TOOL_INVOKED, LoopFacts, ToolCallEvent
+from tenter.catalogue import CATALOGUE, TOOL_INVOKED, LoopFacts, LoopStartEvent, Op, ToolCallEvent
 from tenter.executors import HookEnded, HookStarted, command_hook
-from tenter.kernel import Blocked, Declaration, Done, Event, FrozenDict, Redactor, Runtime, hook
+from tenter.kernel import (
+    Block,
+    Blocked,
+    Declaration,
+    Done,
+    Event,
+    FrozenDict,
+    Redactor,
+    Runtime,
+    hook,
+)
 
 
 def test_a_declaration_shows_the_deadline_and_keeps_it_itself(tmp_path: Path) -> None:
@@ -187,6 +197,64 @@ async def test_metadata_count_only_where_the_hook_may_give_some(tmp_path: Path, 
     ending, end, _ = await run_bounded(settings(script, verdict=True, mutate=mutate), tmp_path)
     assert (type(ending), end.result) == (Done, "ok")
     assert end.metadata == ({"risk": 0.5, "note": "[redacted]"} if mutate else None)
+
+
+MUTATION = """echo '{"metadata": {"risk": 0.5, "by": ["a"]}}'"""
+
+
+async def test_ac_14_metadata_are_all_that_a_hook_without_a_verdict_can_say(tmp_path: Path) -> None:
+    ending, end, _ = await run_bounded(settings(MUTATION, mutate=True), tmp_path)
+    assert (type(ending), end.result, end.disposition) == (Done, "ok", "pass")
+    assert end.metadata == {"risk": 0.5, "by": ("a",)}
+    ending, end, _ = await run_bounded(settings("echo", mutate=True), tmp_path)
+    assert (type(ending), end.result, end.metadata) == (Done, "ok", None)
+
+
+async def test_ac_13_metadata_of_a_hook_that_may_give_none_are_ignored(tmp_path: Path) -> None:
+    ending, end, _ = await run_bounded(settings(MUTATION), tmp_path)
+    assert (type(ending), end.result, end.metadata) == (Done, "ok", None)
+
+
+@pytest.mark.promise(6)
+@pytest.mark.parametrize("policy", ["block", "warn"])
+@pytest.mark.parametrize("output", ["risk: high", '{"metadata": {}, "prompt": "x"}', '{"decision": "block"}'])
+async def test_ac_15_other_output_of_a_hook_that_mutates_is_a_failure_of_its_own(
+    tmp_path: Path, output: str, policy: str
+) -> None:
+    ending, end, _ = await run_bounded(settings(f"echo '{output}'", mutate=True, on_error=policy), tmp_path)
+    assert (type(ending), end.result) == ({"block": Blocked, "warn": Done}[policy], "bad_output")
+    assert (end.disposition, end.metadata) == (policy, None)
+    assert end.error.startswith("the hook 'guard': invalid mutation output: ")
+    assert 'expected exactly {"metadata": {…}}, or nothing' in end.error
+
+
+async def test_metadata_past_the_limit_are_a_failure_that_names_it(tmp_path: Path) -> None:
+    script = """printf '{"metadata": {"x": "%09000d"}}' 1"""
+    ending, end, _ = await run_bounded(settings(script, mutate=True), tmp_path)
+    assert (type(ending), end.result, end.metadata) == (Blocked, "output_capped", None)
+    assert end.error == "the hook 'guard' answered more than 8192 bytes (max_output_bytes) and was ended"
+    _, end, _ = await run_bounded(settings(script, mutate=True, max_output_bytes=9500), tmp_path)
+    assert (end.result, end.metadata) == ("ok", {"x": "1".rjust(9000, "0")})
+
+
+async def test_metadata_of_a_hook_that_fails_or_is_a_shadow_do_not_count(tmp_path: Path) -> None:
+    ends = [
+        (await run_bounded(settings(script, mutate=True, **more), tmp_path))[1]
+        for script, more in ((f"{MUTATION}; exit 1", {}), (MUTATION, {"mode": "shadow"}))
+    ]
+    assert [(end.result, end.metadata) for end in ends] == [("crashed", None), ("ok", None)]
+
+
+async def test_nothing_is_replaced_at_the_point_of_a_loop(tmp_path: Path) -> None:
+    sink = Kept()
+    script = """echo '{"decision": "pass", "replace": {"prompt": "another"}}'"""
+    hook = settings(script, point=CATALOGUE["loop.start.pre"], verdict=True)
+    runtime = Runtime(CATALOGUE, [command_hook(hook, surroundings(tmp_path, sink))])
+    event = LoopStartEvent(envelope=None, op=Op(id="loop-1/1#1"), prompt="do it", topic="task.start")
+    decision = await runtime.dispatch("loop.start.pre", event)
+    assert isinstance(decision.outcome, Block)
+    assert (decision.event, sink.end.result) == (event, "bad_output")
+    assert decision.outcome.reason == "the hook 'guard' answered a replacement, which 'loop.start.pre' does not take"
 
 
 # records

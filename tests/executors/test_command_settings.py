@@ -21,6 +21,8 @@ def test_a_hook_that_is_not_exactly_a_program_or_a_script_is_refused(
     [
         ({}, 8192),
         ({"verdict": True}, 1 << 20),
+        ({"mutate": True}, 8192),
+        ({"verdict": True, "mutate": True}, 1 << 20),
         ({"max_output_bytes": 9}, 9),
         ({"max_output_bytes": 9, "verdict": True}, 9),
     ],
@@ -29,6 +31,15 @@ def test_more_of_an_output_is_kept_where_it_is_the_answer_unless_the_hook_sets_a
     given: dict[str, Any], limit: int
 ) -> None:
     assert settings("true", **given).output_limit == limit
+
+
+@pytest.mark.parametrize(("verdict", "mutate"), [(False, False), (True, False), (False, True), (True, True)])
+def test_stdout_is_an_answer_where_it_is_a_verdict_or_metadata(verdict: bool, mutate: bool) -> None:
+    assert settings("true", verdict=verdict, mutate=mutate).answers is (verdict or mutate)
+
+
+def test_a_hook_that_names_no_mode_waits_for_a_person_and_pins_nothing() -> None:
+    assert (settings("true").suspend_mode, settings("true").pinned) == ("wait_for_resume", ())
 
 
 @pytest.mark.promise(8)

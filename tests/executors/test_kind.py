@@ -1,5 +1,6 @@
 """What every executor is given and gives: the records, and the sink that keeps none."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from tests.executors.workshop import tool_call
 
 from tenter.executors import HookEnded, HookStarted, NoSink, Sink
+from tenter.executors.kind import sleep_through
 
 NAMES: dict[str, Any] = {
     "id": "1",
@@ -46,3 +48,17 @@ def test_a_hook_that_never_was_a_process_has_no_exit_and_no_output() -> None:
     assert (ENDED.exit_code, ENDED.signal, ENDED.timed_out) == (None, None, False)
     assert (ENDED.stdout, ENDED.stderr, ENDED.stderr_tail, ENDED.error) == ("", "", "", "")
     assert (ENDED.stdout_bytes, ENDED.stderr_bytes, ENDED.ended_descendants) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("record", [STARTED, ENDED])
+def test_a_record_of_a_version_that_knew_no_attempts_is_of_the_first(record: HookStarted | HookEnded) -> None:
+    written = {name: value for name, value in msgspec.to_builtins(record).items() if name != "attempt"}
+    assert msgspec.convert(written, type(record)) == record
+    assert record.attempt == 1
+
+
+async def test_a_pause_that_nobody_cuts_short_lasts_and_says_to_go_on() -> None:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    assert await asyncio.wait_for(sleep_through(0.05), 5) is True
+    assert loop.time() - began >= 0.04

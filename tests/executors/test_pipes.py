@@ -114,6 +114,22 @@ async def test_what_is_no_answer_is_counted_past_its_limit() -> None:
             os.close(far)
 
 
+async def test_each_piece_of_an_output_is_handed_over_with_its_name_also_past_the_limit() -> None:
+    async with leaves_nothing():
+        here = world(limit=2)
+        heard: list[tuple[str, bytes]] = []
+        here.pipes.heard = lambda output, chunk: heard.append((output, chunk))
+        here.pipes.watch()
+        os.write(here.stdout, b"123456")
+        assert await comes_true(lambda: len(heard) == 1)
+        os.write(here.stderr, b"why")
+        here.pipes.drain()
+        assert heard == [("stdout", b"123456"), ("stderr", b"why")]
+        here.pipes.close()
+        for far in (here.stdin, here.stdout, here.stderr):
+            os.close(far)
+
+
 async def test_draining_takes_a_pipeful_and_the_end_without_waiting() -> None:
     async with leaves_nothing():
         here = world(limit=2 * CHUNK)

@@ -1,6 +1,7 @@
 """A process is run and its ending named, whatever it says or does not read, seen from outside."""
 
 import asyncio
+import math
 import os
 import signal
 import subprocess
@@ -167,6 +168,32 @@ async def test_ten_megabytes_pass_while_the_program_writes_as_it_reads(tmp_path:
     async with flat_memory(CAP + 16 * MB):
         result = await run_bounded(spec(hook, timeout=10), payload)
     assert (result.result, result.stdout.total_bytes + result.stderr.total_bytes) == ("ok", 10 * MB)
+
+
+# output that is handed over
+
+
+async def test_all_output_is_handed_over_as_it_comes_and_the_end_too(tmp_path: Path) -> None:
+    waits = "while [ ! -e heard ]; do sleep 0.02; done"
+    hook = script(tmp_path, f"echo one; echo two >&2; {waits}; echo three; exec head -c 300000 /dev/zero")
+    heard: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
+
+    def hear(output: str, piece: bytes) -> None:
+        heard[output] += piece
+        if all(heard.values()):
+            (tmp_path / "heard").touch()
+
+    call = spec(hook, cap=0, cwd=str(tmp_path), timeout=5)
+    async with leaves_nothing(call.cookie):
+        result = await run_process(call, b"", on_output=hear)
+    assert (result.result, result.stdout.text, result.stdout.total_bytes) == ("ok", "", 300_010)
+    assert heard == {"stdout": b"one\nthree\n" + b"\0" * 300_000, "stderr": b"two\n"}
+
+
+async def test_a_program_without_a_deadline_runs_to_its_end(tmp_path: Path) -> None:
+    call = spec(script(tmp_path, "sleep 0.1; echo done"), timeout=math.inf)
+    async with leaves_nothing(call.cookie):
+        assert (await asyncio.wait_for(run_process(call, b""), 5)).stdout.text == "done\n"
 
 
 # case 7

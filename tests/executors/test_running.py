@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -71,6 +72,38 @@ async def test_the_exit_counts_when_the_loop_wakes_after_the_deadline(tmp_path: 
     asyncio.get_running_loop().call_later(0.001, stall.wait)
     result = await asyncio.wait_for(task, 5)
     assert (result.result, result.stdout.text) == ("ok", "done\n")
+
+
+# silence
+
+
+async def test_a_program_that_says_nothing_for_too_long_is_ended(tmp_path: Path) -> None:
+    hook = script(tmp_path, "trap '' TERM; echo a word; while :; do sleep 1; done")
+    result = await run_bounded(replace(spec(hook, timeout=30, grace=0.3), silence_seconds=0.4))
+    assert (result.result, result.was_silent, result.signal) == ("timeout", True, "SIGKILL")
+    assert (result.stdout.text, 0.4 <= result.duration_seconds < 3) == ("a word\n", True)
+
+
+@pytest.mark.parametrize("output", [1, 2])
+async def test_a_program_that_says_something_again_and_again_is_not_silent(tmp_path: Path, output: int) -> None:
+    hook = script(tmp_path, f"for each in 1 2 3 4 5 6 7 8 9; do echo $each >&{output}; sleep 0.1; done")
+    result = await run_bounded(replace(spec(hook), silence_seconds=0.6))
+    assert (result.result, result.was_silent) == ("ok", False)
+    assert result.duration_seconds > 0.6
+
+
+async def test_a_deadline_before_the_end_of_a_silence_is_an_ordinary_timeout(tmp_path: Path) -> None:
+    result = await run_bounded(replace(spec(script(tmp_path, "exec sleep 60"), timeout=0.3), silence_seconds=20))
+    assert (result.result, result.was_silent) == ("timeout", False)
+
+
+async def test_what_came_while_the_loop_stood_still_breaks_the_silence(tmp_path: Path) -> None:
+    hook = script(tmp_path, "echo one; sleep 0.3; echo two; sleep 0.3; echo three")
+    task = asyncio.create_task(run_process(replace(spec(hook), silence_seconds=0.4), b""))
+    stall = subprocess.Popen(["/bin/sleep", "0.45"])
+    asyncio.get_running_loop().call_later(0.001, stall.wait)
+    result = await asyncio.wait_for(task, 5)
+    assert (result.result, result.stdout.text) == ("ok", "one\ntwo\nthree\n")
 
 
 # leaving something behind

@@ -29,6 +29,10 @@ def given(**arguments: Any) -> RunArguments:
         ({"metadata": 5}, "'metadata' of a run must be a mapping, not 5"),
         ({"loop": "x"}, "'loop' of a run must be LoopFacts or None, not str"),
         ({"watcher": "x"}, "'watcher' of a run must be a function or None, not str"),
+        ({"environment": [("A", "b")]}, "'environment' of a run must be a mapping of names to texts, as programs"),
+        ({"environment": {"A": 1}}, "'environment' of a run must be a mapping of names to texts, as programs"),
+        ({"environment": {"A=B": "c"}}, "'environment' of a run must be a mapping of names to texts, as programs"),
+        ({"environment": {"A": "\0"}}, "'environment' of a run must be a mapping of names to texts, as programs"),
     ],
 )
 def test_an_argument_of_another_kind_is_named_with_what_was_expected(arguments: Any, says: str) -> None:

@@ -9,7 +9,7 @@ from tests.harness.world import ENVELOPE, OP
 from tests.outside import comes_true, one_of_three
 
 from tenter.catalogue import (
-    CATALOGUE,
+    AGENT_OPERATIONS,
     ActivityFailedEvent,
     ErrorInfo,
     InputEvent,
@@ -45,7 +45,7 @@ def bodies(tmp_path: Path, *responses: ModelResponse) -> Bodies:
 
 
 def test_every_operation_that_has_work_has_a_body(tmp_path: Path) -> None:
-    leaves = {name for name, operation in CATALOGUE.operations.items() if operation.shape == "leaf"}
+    leaves = {one.name for one in AGENT_OPERATIONS if one.shape == "leaf"}
     assert set(bodies(tmp_path).table()) == leaves
 
 

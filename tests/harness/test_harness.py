@@ -433,3 +433,18 @@ async def test_a_run_stops_before_a_tool_acts_when_an_observers_run_cannot_be_re
     assert result.error is not None
     assert result.error.message == "no room for hooks"
     assert not (tmp_path / "ran").exists()
+
+
+async def test_the_programs_of_a_run_get_the_variables_that_it_was_given_besides_their_own(tmp_path: Path) -> None:
+    last: list[str] = []
+
+    @hook("model.before", observe=True)
+    def hear(event: ModelRequestEvent) -> None:
+        last.append(event.request.messages[-1].content)
+
+    turn = calls(("shell", {"command": 'echo "$WHERE ${PATH:+and PATH}"'}))
+    async with Harness.from_file(project(tmp_path, turn, "Done.", tools=["shell"]), hooks=[hear]) as harness:
+        await harness.run("work", "go", environment={"WHERE": "in a loop"})
+        assert last[-1].endswith("in a loop and PATH")
+        await harness.run("work", "go")
+        assert last[-1].endswith("\n and PATH")

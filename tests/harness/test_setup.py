@@ -1,13 +1,16 @@
 """From a file to the parts of a harness: all of it is checked, once, and every mistake has its place."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from tests.commandline import write_project
 from tests.harness.world import project
 
-from tenter.config import ConfigError
+from tenter.config import ConfigError, trust_state
+from tenter.executors import PinnedImports
+from tenter.harness import BUILTIN_TOOLS
 from tenter.harness.setup import Given, Setup, set_up
 from tenter.journal import MemoryStore
 from tenter.kernel import RegistrationError, TenterError, hook
@@ -185,3 +188,36 @@ def test_a_name_that_holds_a_secret_is_refused_without_telling_it(
     with pytest.raises(RegistrationError, match=f"the name of a {where}.* holds a secret") as caught:
         made(path)
     assert "opensesame" not in str(caught.value)
+
+
+@pytest.mark.promise(14)
+@pytest.mark.fault(56)
+def test_a_project_is_held_to_the_pins_and_without_them_nobody_is_asked(tmp_path: Path) -> None:
+    path = with_tools(tmp_path, {"lookup": {"python": "./my_tools.py:lookup"}})
+    pins = trust_state(path, builtin_tools=BUILTIN_TOOLS).now.pins
+    try:
+        made(path, pins=pins)
+        (tmp_path / "my_tools.py").write_text(TOOLS + f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+        with pytest.raises(TenterError, match="changed while it was being loaded"):
+            made(path, pins=pins)
+        assert not (tmp_path / "ran").exists()
+    finally:
+        for finder in [one for one in sys.meta_path if isinstance(one, PinnedImports)]:
+            finder.remove()
+    made(path)
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.fault(56)
+def test_what_changes_a_named_file_while_it_is_loaded_stops_the_start(tmp_path: Path) -> None:
+    path = with_tools(tmp_path, {"lookup": {"python": "./my_tools.py:lookup"}})
+    script = tmp_path / "script.yaml"
+    more = f"import pathlib\npathlib.Path({str(script)!r}).write_text('{{version: 1, turns: [other]}}')\n"
+    (tmp_path / "my_tools.py").write_text(TOOLS + more)
+    pins = trust_state(path, builtin_tools=BUILTIN_TOOLS).now.pins
+    try:
+        with pytest.raises(TenterError, match=r"script.*changed while it was being loaded"):
+            made(path, pins=pins)
+    finally:
+        for finder in [one for one in sys.meta_path if isinstance(one, PinnedImports)]:
+            finder.remove()

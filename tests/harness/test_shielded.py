@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tenter.harness.uncut import uncut
+from tenter.harness.shielded import uncut
 
 
 async def test_the_result_is_given() -> None:

@@ -7,21 +7,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tenter.catalogue import CATALOGUE
-from tenter.config.declared import deadline, source_at, timed
+from tenter.config.declared import deadline, source_at, suspend_mode_of, timed
 from tenter.config.outline import PlannedHook, PlannedPlugin, hook_files, outline, refusal
+from tenter.config.pins import Pins
 from tenter.config.problem import ConfigError, KeyPath, Position, Problem
 from tenter.config.spec import Spec
 from tenter.kernel import Declaration, FrozenDict, RegistrationError
 
 if TYPE_CHECKING:
-    from tenter.executors import CommandHook, FunctionHook, Surroundings
+    from tenter.executors import CommandHook, FunctionHook, PinnedFile, Surroundings
 
 
-def build_hooks(spec: Spec, surroundings: "Surroundings", *, user: Spec | None = None) -> list[Declaration]:
+def build_hooks(
+    spec: Spec, surroundings: "Surroundings", *, user: Spec | None = None, pins: Pins | None = None
+) -> list[Declaration]:
     """The hooks of the user's file, of the project's plugins and of its events (D§5), in this order, to be called.
 
-    Imports Python targets; starts nothing. The runtime's deadline must be the project's default. Raises ConfigError
-    with every problem.
+    Imports Python targets; starts nothing. `pins` hold the project's commands to the files that were looked at. The
+    runtime's deadline must be the project's default. Raises ConfigError with every problem.
     """
     planned = outline(hook_files(spec, user), surroundings.environment.get("PATH", ""))
     if planned.problems:
@@ -30,7 +33,7 @@ def build_hooks(spec: Spec, surroundings: "Surroundings", *, user: Spec | None =
     hooks: list[Declaration] = []
     for one in planned.planned:
         try:
-            bound = _bound(one, surroundings)
+            bound = _bound(one, surroundings, pins if one.file.spec is spec else None)
         except RegistrationError as error:
             problems.append(_problem(one, str(error)))
             continue
@@ -41,7 +44,9 @@ def build_hooks(spec: Spec, surroundings: "Surroundings", *, user: Spec | None =
     return hooks
 
 
-def _bound(planned: PlannedHook | PlannedPlugin, surroundings: "Surroundings") -> tuple[Declaration, ...]:
+def _bound(
+    planned: PlannedHook | PlannedPlugin, surroundings: "Surroundings", pins: Pins | None
+) -> tuple[Declaration, ...]:
     # Here, since executors of processes load an event loop, which the verbs that only look do without.
     from tenter.executors import KINDS, plugin_hooks
 
@@ -54,10 +59,11 @@ def _bound(planned: PlannedHook | PlannedPlugin, surroundings: "Surroundings") -
     if planned.spec.kind == "python":
         function = kind.declare(_function(planned), at_file)
         return (replace(timed(function, file), source=source_at(planned.spec.where)),)
-    return (kind.declare(_command(planned), surroundings),)
+    pinned = () if pins is None else pins.of_hook(planned.spec, surroundings.workspace)
+    return (kind.declare(_command(planned, pinned), surroundings),)
 
 
-def _command(planned: PlannedHook) -> "CommandHook":
+def _command(planned: PlannedHook, pinned: "tuple[PinnedFile, ...]") -> "CommandHook":
     from tenter.executors import CommandHook
 
     hook, declared, defaults = planned.spec, planned.declared, planned.file.spec.hooks.defaults
@@ -77,6 +83,8 @@ def _command(planned: PlannedHook) -> "CommandHook":
         max_output_bytes=kept,
         verdict=hook.verdict == "json",
         mutate=hook.mutate.enabled,
+        suspend_mode=suspend_mode_of(hook, planned.file, planned.point),
+        pinned=pinned,
         on_error=hook.on_error,
         observe=declared.observe,
         match=FrozenDict(declared.match),

@@ -16,6 +16,7 @@ from tenter.config.problem import KeyPath, Position, Problem, nearest, quoted
 from tenter.config.schema import (
     Choice,
     Clash,
+    Dollars,
     Either,
     Flag,
     ListOf,
@@ -108,7 +109,7 @@ class _Checker:
                 message = f"expected the name of a {one.kind}, got {quoted(one.name)}"
                 self._report(one.spot, message, self._guess(one.name, names) or listed)
 
-    def _single(self, schema: Text | Slug | Whole | Seconds | Flag | Choice, spot: _Spot) -> object:
+    def _single(self, schema: Text | Slug | Whole | Seconds | Dollars | Flag | Choice, spot: _Spot) -> object:
         node = spot.node
         if not isinstance(node, Scalar):
             return self._expected(schema.what, spot)
@@ -121,7 +122,7 @@ class _Checker:
                 value = self._flag(schema, node, spot)
             case Choice():
                 value = node.value if node.value in schema.words else self._choice(schema, node, spot)
-            case Whole() | Seconds():
+            case Whole() | Seconds() | Dollars():
                 value = self._number(schema, node, spot)
             case _:
                 assert_never(schema)
@@ -130,11 +131,11 @@ class _Checker:
     def _choice(self, schema: Choice, node: Scalar, spot: _Spot) -> None:
         self._expected(schema.what, spot, self._guess(node.text, schema.words))
 
-    def _number(self, schema: Whole | Seconds, node: Scalar, spot: _Spot) -> object:
+    def _number(self, schema: Whole | Seconds | Dollars, node: Scalar, spot: _Spot) -> object:
         number = node.value
         # A bool is an int to Python and no number to people.
         if isinstance(number, int | float) and not isinstance(number, bool):
-            if isinstance(schema, Seconds) and 0 < number <= schema.most:
+            if isinstance(schema, Seconds | Dollars) and 0 < number <= schema.most:
                 return float(number)
             if isinstance(schema, Whole) and isinstance(number, int) and schema.least <= number <= schema.most:
                 return number
@@ -221,6 +222,8 @@ class _Checker:
                 self.read(inner, _key_spot(entry, spot))
             else:
                 values[key] = self.read(inner, _entry_spot(entry, spot))
+        if schema.kind_key and len(kinds := [key for key in schema.one_of if key in values]) == 1:
+            values[schema.kind_key] = kinds[0]
         # A key that is only misspelt is not missing as well; nor is the only one that there is, where another stands.
         there = {*present, *filter(None, meant.values()), *(usable if meant and len(usable) == 1 else ())}
         self._complete(schema, spot, there)
@@ -257,8 +260,8 @@ class _Checker:
                 for key in asking if not any(other in there for other in others) else ():
                     needed = f"{key!r} needs {' or '.join(map(repr, others))} beside it"
                     self._report(_key_spot(present[key], spot), needed, rule.hint)
-            case Clash(key=key, other=other):
-                if key in present and values.get(other) == rule.value:
+            case Clash(key=key, other=other, unless=unless):
+                if key in present and values.get(key) != unless and values.get(other) == rule.value:
                     against = f"{key!r} cannot stand where {other!r} is {str(rule.value).lower()}"
                     self._report(_key_spot(present[key], spot), against, rule.hint)
             case _:

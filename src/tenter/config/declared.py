@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from tenter.catalogue import CATALOGUE
+from tenter.catalogue import CATALOGUE, LOOP_OPERATIONS
 from tenter.config.problem import Position, Unresolved
 from tenter.config.sketch import stand_in
 from tenter.config.spec import HookSpec, Spec
 from tenter.config.targets import find_target
-from tenter.executors import in_band
+from tenter.executors import SuspendMode, in_band
 from tenter.kernel import (
     Band,
     Declaration,
@@ -100,6 +100,39 @@ def declared_plugin(target: str, file: HookFile) -> Declared | Unresolved:
 def deadline(spec: HookSpec, file: HookFile) -> float:
     """The deadline of a hook outside the process, in seconds; always hard."""
     return spec.timeout_seconds or file.spec.hooks.defaults.timeout_seconds
+
+
+def suspend_mode_of(spec: HookSpec, file: HookFile, point: Point) -> SuspendMode:
+    """What a loop does when the hook suspends it: as the hook says, else its file (seed 001)."""
+    if point.operation not in LOOP_OPERATIONS:
+        return "wait_for_resume"
+    return spec.suspend_mode or default_mode(file, process=spec.python is None)
+
+
+def default_mode(file: HookFile, *, process: bool) -> SuspendMode:
+    """The mode of hooks of a file that name none. Only a process is tried again in place."""
+    mode = file.spec.hooks.defaults.suspend_mode
+    return mode if process or mode != "retry_backoff" else "wait_for_resume"
+
+
+def suspend_mode_fault(spec: HookSpec, point: Point) -> Unresolved | None:
+    """Why the `suspend_mode` that a hook names cannot be carried out."""
+    who, mode = f"hook {spec.name!r} at {point.label!r}", spec.suspend_mode
+    if mode is None:
+        return None
+    if point.operation not in LOOP_OPERATIONS:
+        points = ", ".join(operation.name for operation in LOOP_OPERATIONS)
+        return Unresolved(
+            f"{who} has a suspend_mode; only a loop waits so", f"remove it; it is for pre and post of {points}"
+        )
+    if spec.python is not None and mode == "retry_backoff":
+        hint = "write wait_for_resume or wait_then_retry"
+        return Unresolved(f"{who} is no process; 'retry_backoff' is for command and script hooks", hint)
+    answers = spec.verdict is not None or (spec.python is not None and not spec.observe)
+    if spec.on_error == "suspend" or answers or (spec.python is None and spec.on_error is None):
+        return None
+    hint = "set 'on_error: suspend'" + ("" if spec.observe else ", or 'verdict: json', so that it can answer so")
+    return Unresolved(f"{who} never suspends the loop, so that its suspend_mode says nothing", hint)
 
 
 def source_at(where: Position) -> str:

@@ -162,7 +162,7 @@ class _Builder:
             case events.ScalarEvent():
                 self._add(self._scalar(event, where))
             case events.AliasEvent():
-                self._report(where, "an alias (*name) is not taken here", "write the value out")
+                self._report(where, "an alias (*name) is not taken here", "write the value out, or put text in quotes")
                 self._add(Broken(where))
             case events.SequenceStartEvent():
                 self._begin(_OpenList(where), event)
@@ -296,6 +296,8 @@ def _syntax(error: yaml.YAMLError, text: str, file: str) -> Problem:
         if _character(text, where) == "\t":
             return Problem(where=where, message="a tab cannot indent a line or begin a value", hint="use spaces")
         hint = "a value that begins with @, ` or % must stand in quotes"
+    elif "scanning an alias" in words:
+        hint = "a value that begins with * must stand in quotes"
     elif "mapping values are not allowed" in words:
         hint = "a value that holds ': ' must stand in quotes; a key must stand where its neighbours do"
     return Problem(where=where, message=f"this is not YAML: {words}", hint=hint)

@@ -7,9 +7,11 @@ is neither unknown nor accepted and then ignored.
 from collections.abc import Collection
 from typing import Final, get_args
 
+from tenter.config.loop_spec import TOPIC, TOPIC_PATTERN, PreflightCheck, PromptWay
 from tenter.config.schema import (
     Choice,
     Clash,
+    Dollars,
     Either,
     Flag,
     ListOf,
@@ -23,11 +25,13 @@ from tenter.config.schema import (
     Text,
     Whole,
 )
+from tenter.executors import SuspendMode
 from tenter.kernel import FrozenDict, Mode, Policy
 
 LONGEST_DEADLINE: Final = 86_400
 LONGEST_GRACE: Final = 60
 LARGEST_OUTPUT: Final = 64 << 20
+LONGEST_LOOP: Final = 366 * 86_400
 
 _LATER: Final = Refused("is not supported yet", "remove it")
 _NOT_IN_USER_FILE: Final = Refused("does not belong in the user's file", "move it to the project's tenter.yaml")
@@ -47,6 +51,8 @@ _HOOK_VARIABLE: Final = Text(
     what="the name of an environment variable, not one of tenter's own (TENTER_…)",
     pattern=r"(?!TENTER_)[A-Za-z_][A-Za-z0-9_]*",
 )
+_COMMAND: Final = ListOf(item=Text(pattern=r"(?s:.*)"), what="a program and its arguments as a list", least=1)
+_SUSPEND_MODE: Final = Choice(words=get_args(SuspendMode))
 _NAME_PATTERN: Final = Text(what="a name, in which '*' stands for any text")
 
 _NO_METADATA: Final = FrozenDict[str, object](enabled=False)
@@ -62,11 +68,11 @@ HOOK: Final = Table(
         Needs(("command", "script"), ("on_error",), "say what a failure does: warn, block, suspend or fail"),
         Needs(_PROCESS_ONLY, ("command", "script"), "it says how a process is run"),
         Clash("verdict", "observe", True, "an observer gives no answer"),
-        Needs(("mutate",), ("verdict",), "metadata stand in the verdict", unless=_NO_METADATA),
+        Clash("mutate", "observe", True, "an observer gives no metadata", unless=_NO_METADATA),
     ),
     keys={
         "name": Slug(),
-        "command": ListOf(item=Text(pattern=r"(?s:.*)"), what="a program and its arguments as a list", least=1),
+        "command": _COMMAND,
         "script": Text(what="a script for /bin/sh as text"),
         "python": _PYTHON,
         "url": _LATER,
@@ -99,7 +105,7 @@ HOOK: Final = Table(
         "pass_env": ListOf(item=_HOOK_VARIABLE, what="a list of environment variables", distinct=True),
         "verdict": Choice(words=("json",)),
         "mutate": Table(keys={"enabled": Flag()}, required=("enabled",)),
-        "suspend_mode": _LATER,
+        "suspend_mode": _SUSPEND_MODE,
     },
 )
 
@@ -110,7 +116,7 @@ _HOOKS: Final = Table(
             keys={
                 "timeout_seconds": Seconds(most=LONGEST_DEADLINE),
                 "max_output_bytes": Whole(least=1, most=LARGEST_OUTPUT),
-                "suspend_mode": _LATER,
+                "suspend_mode": _SUSPEND_MODE,
             }
         ),
         "plugins": ListOf(item=_PYTHON, what="a list of 'module:attribute'", distinct=True),
@@ -152,6 +158,65 @@ _TASKS: Final = MapOf(
     ),
 )
 
+_TOPIC: Final = Text(
+    what="a topic (words of letters, digits, '_' and '-', joined by dots, at most 200 characters)", pattern=TOPIC
+)
+_TOPIC_PATTERN: Final = Text(
+    what="a topic, in which '*' may stand for any of the words between its dots", pattern=TOPIC_PATTERN
+)
+
+_LINE: Final = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]"
+_PROMISE: Final = Text(
+    what="one line of at most 200 characters with no white space around it, not 'loop.cancel' or 'human.interact'",
+    pattern=rf"(?!(?:loop\.cancel|human\.interact)\Z)(?=\S){_LINE}{{1,200}}(?<=\S)",
+)
+
+_BACKEND: Final = Table(
+    what="a backend (a mapping with one of command, harness)",
+    kind_key="kind",
+    one_of=("command", "harness"),
+    rules=(Needs(("prompt", "inactivity_timeout_seconds"), ("command",), "it says how a program is run"),),
+    keys={
+        "command": _COMMAND,
+        "prompt": Choice(words=get_args(PromptWay)),
+        "inactivity_timeout_seconds": Seconds(most=LONGEST_DEADLINE),
+        "harness": Text(what="the name of a task", refers_to="task"),
+    },
+)
+
+_HAT: Final = Table(
+    what="a hat (a mapping with triggers)",
+    required=("triggers",),
+    keys={
+        "description": Text(),
+        "instructions": Text(),
+        "triggers": ListOf(item=_TOPIC_PATTERN, what="a list of at least one topic", least=1, distinct=True),
+        "publishes": ListOf(item=_TOPIC_PATTERN, what="a list of topics", distinct=True),
+        "backend": _BACKEND,
+    },
+)
+
+_LOOP: Final = Table(
+    keys={
+        "backend": _BACKEND,
+        "hats": MapOf(key=Slug(), what="a mapping from names to hats", value=_HAT),
+        "completion_promise": _PROMISE,
+        "required_events": ListOf(item=_TOPIC, what="a list of topics", distinct=True),
+        "max_iterations": Whole(least=1, most=1_000_000),
+        "max_runtime_seconds": Seconds(most=LONGEST_LOOP),
+        "max_cost_usd": Dollars(most=1_000_000),
+        "max_consecutive_failures": Whole(least=1, most=1_000_000),
+        "answer_timeout_seconds": Seconds(most=LONGEST_LOOP),
+        "preflight": Table(
+            keys={
+                "enabled": Flag(),
+                "skip": ListOf(item=Choice(words=get_args(PreflightCheck)), what="a list of checks", distinct=True),
+                "strict": Flag(),
+            }
+        ),
+    }
+)
+
 
 def project_keys(builtin_tools: Collection[str]) -> Table:
     """The schema of `tenter.yaml`, where `builtin_tools` names the tools that need no `python`."""
@@ -165,7 +230,7 @@ def project_keys(builtin_tools: Collection[str]) -> Table:
             "tools": _tools(builtin_tools),
             "policy": _LATER,
             "hooks": _HOOKS,
-            "loop": _LATER,
+            "loop": _LOOP,
         },
         required=("version",),
     )

@@ -12,7 +12,7 @@ import msgspec
 from tenter.catalogue import CATALOGUE
 from tenter.config.outline import Outline, PlannedHook, PlannedPlugin, hook_files, outline
 from tenter.config.problem import ConfigError
-from tenter.config.spec import Spec
+from tenter.config.spec import HookDefaults, Spec
 from tenter.controls import GATES
 from tenter.kernel import Band, Chain, Link, Mode, Policy, compile_chains
 
@@ -30,7 +30,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The portable name where it exists."""
     full_name: str
     order: int
-    """From 1, in the order in which they run; observers come last."""
+    """From 1, in the order in which they run; observers come last. 0 for one that does not run: it is not trusted."""
     name: str
     kind: str
     """`function`, `command`, `governor` (a check of tenter's own) or `body`."""
@@ -49,6 +49,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it hears of operations whose end it would not see; what runs outside the process never does."""
     certain: bool = True
     """Whether a Python hook's text shows all this; where it does not, the hook may say otherwise when it is loaded."""
+    untrusted: bool = False
+    """Whether it is a hook of a project that is not trusted: it is listed as it would run, and does not (D§3.14)."""
 
 
 class Unlisted(msgspec.Struct, frozen=True):
@@ -56,6 +58,7 @@ class Unlisted(msgspec.Struct, frozen=True):
 
     target: str
     source: str
+    untrusted: bool = False
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -65,13 +68,40 @@ class Listing(msgspec.Struct, frozen=True):
     unlisted: tuple[Unlisted, ...] = ()
 
 
-def list_hooks(spec: Spec, user: Spec | None, environment: Mapping[str, str] = os.environ) -> Listing:
-    """What runs with these files. Raises ConfigError with everything that is wrong with their hooks."""
-    planned = outline(hook_files(spec, user), environment.get("PATH", ""))
-    if planned.problems:
-        raise ConfigError(planned.problems)
-    chains = compile_chains(CATALOGUE, planned.declarations, gates=GATES, timeout=spec.hooks.defaults.timeout_seconds)
+def list_hooks(
+    spec: Spec, user: Spec | None, environment: Mapping[str, str] = os.environ, *, trusted: bool = True
+) -> Listing:
+    """What runs with these files. Where the project is not trusted, its hooks are marked, and nothing it sets holds.
+
+    Raises ConfigError with everything that is wrong with their hooks.
+    """
+    search = environment.get("PATH", "")
+    whole = outline(hook_files(spec, user), search)
+    if whole.problems:
+        raise ConfigError(whole.problems)
+    listed = _listing(whole, spec.hooks.defaults)
+    if trusted:
+        return listed
+    projects = Outline(tuple(one for one in whole.planned if one.file.spec is spec), ())
+    return _marked(listed, projects, _listing(outline(hook_files(None, user), search), HookDefaults()))
+
+
+def _listing(planned: Outline, defaults: HookDefaults) -> Listing:
+    chains = compile_chains(CATALOGUE, planned.declarations, gates=GATES, timeout=defaults.timeout_seconds)
     return Listing(rows(chains.values(), _uncertain(planned)), tuple(_unlisted(planned)))
+
+
+def _marked(whole: Listing, projects: Outline, in_force: Listing) -> Listing:
+    """`in_force`, and between its rows those of the project's hooks, where they would run."""
+    theirs = {(CATALOGUE[one.point].name, one.name) for one in projects.declarations}
+    running = {(row.full_name, row.name): row for row in in_force.rows}
+    shown = [
+        msgspec.structs.replace(row, order=0, untrusted=True) if place in theirs else running[place]
+        for row in whole.rows
+        if (place := (row.full_name, row.name)) in theirs or place in running
+    ]
+    unlisted = [msgspec.structs.replace(one, untrusted=True) for one in _unlisted(projects)]
+    return Listing(tuple(shown), (*in_force.unlisted, *unlisted))
 
 
 def rows(chains: Iterable[Chain], uncertain: Collection[tuple[str, str]] = ()) -> tuple[Row, ...]:

@@ -12,9 +12,16 @@ from typing import cast
 
 from tenter.catalogue import CATALOGUE
 from tenter.config.commands import resolve_program
-from tenter.config.declared import Declared, HookFile, declared_command, declared_function, declared_plugin
+from tenter.config.declared import (
+    Declared,
+    HookFile,
+    declared_command,
+    declared_function,
+    declared_plugin,
+    suspend_mode_fault,
+)
 from tenter.config.problem import KeyPath, Position, Problem, Unresolved, nearest
-from tenter.config.spec import HookSpec, Spec
+from tenter.config.spec import HookDefaults, HookSpec, Spec
 from tenter.controls import GATES
 from tenter.kernel import Band, Declaration, FrozenDict, Point, RegistrationError, attach
 
@@ -62,12 +69,13 @@ def declarations_of(planned: PlannedHook | PlannedPlugin) -> tuple[Declaration, 
     return (planned.declared,) if isinstance(planned, PlannedHook) else planned.declared
 
 
-def hook_files(spec: Spec, user: Spec | None) -> tuple[HookFile, ...]:
+def hook_files(spec: Spec | None, user: Spec | None) -> tuple[HookFile, ...]:
     """The files whose hooks are in force, in registration order (D§5).
 
-    Every look-up, import and start of a hook comes after this: a project that is not trusted is left out here (D§3.14).
+    Every look-up, import and start of a hook comes after this: for a project that is not trusted, `spec` is None, and
+    nothing that it sets holds (D§3.14).
     """
-    timeout = spec.hooks.defaults.timeout_seconds
+    timeout = (HookDefaults() if spec is None else spec.hooks.defaults).timeout_seconds
     levels: tuple[tuple[Spec | None, Band], ...] = ((user, "baseline"), (spec, "app"))
     return tuple(_hook_file(one, band, timeout) for one, band in levels if one is not None and one.hooks.enabled)
 
@@ -140,6 +148,9 @@ class _Outliner:
             return None
         (declared,) = found.hooks
         self._check(declared, file, spec)
+        if (fault := suspend_mode_fault(spec, point)) is not None:
+            path = (*spec.path, "suspend_mode")
+            self._report(file.spec.where(*path), path, fault.message, fault.hint)
         self._claim(declared, file, (*spec.path, "name"))
         argv = self._argv(file, spec)
         return PlannedHook(file=file, spec=spec, point=point, argv=argv, declared=declared, certain=found.certain)

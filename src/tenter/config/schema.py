@@ -52,6 +52,16 @@ class Seconds(msgspec.Struct, frozen=True, kw_only=True):
         return f"a number of seconds above 0 and at most {self.most}"
 
 
+class Dollars(msgspec.Struct, frozen=True, kw_only=True):
+    """An amount of US dollars, whole or not, above 0 and at most `most`; read as a float."""
+
+    most: int
+
+    @property
+    def what(self) -> str:
+        return f"a number of US dollars above 0 and at most {self.most}"
+
+
 class Flag(msgspec.Struct, frozen=True, kw_only=True):
     """`true` or `false`."""
 
@@ -117,18 +127,20 @@ class Needs(msgspec.Struct, frozen=True):
 
 
 class Clash(msgspec.Struct, frozen=True):
-    """A rule of a table: `key` must not stand where `other` is `value`."""
+    """A rule of a table: `key`, where it is not `unless`, must not stand where `other` is `value`."""
 
     key: str
     other: str
     value: str | bool
     hint: str = ""
+    unless: object = UNSET
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """A mapping with these keys and no others. Of `one_of`, exactly one stands.
 
     With `positioned`, the value that is read has its `Position` under the key `where` and its `KeyPath` under `path`.
+    With `kind_key`, it has under that key which of `one_of` stands.
     `not_for` are names for which the file would use another table: where a required key is missing and the table's own
     name is near to one of them, that is said.
     """
@@ -139,7 +151,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     one_of: tuple[str, ...] = ()
     rules: tuple[Needs | Clash, ...] = ()
     positioned: bool = False
+    kind_key: str = ""
     not_for: tuple[str, ...] = ()
 
 
-Schema = Text | Slug | Whole | Seconds | Flag | Choice | ListOf | MapOf | Either | Refused | Table
+Schema = Text | Slug | Whole | Seconds | Dollars | Flag | Choice | ListOf | MapOf | Either | Refused | Table

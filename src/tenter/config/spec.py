@@ -9,7 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from tenter.config.loop_spec import LoopSpec
 from tenter.config.problem import KeyPath, Position
+from tenter.executors import SuspendMode
 from tenter.kernel import FrozenDict, Mode, Policy
 
 HookKind = Literal["command", "script", "python"]
@@ -42,7 +44,7 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class MutateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whether the metadata of a hook's verdict counts."""
+    """Whether the metadata that a hook gives count."""
 
     enabled: bool
 
@@ -53,7 +55,7 @@ class HookSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `where` and `path` are the place of the hook in its file. `on_error` is given for commands and scripts.
     `max_output_bytes` None means 1 MiB with a verdict and the default of the file without; `timeout_seconds` None means
     the default. `match`, `observe`, `mode` and `priority` are None where the file does not say: a function may say it
-    itself.
+    itself. `suspend_mode` None means the default of the file, at the points of a loop; only there it stands.
     """
 
     where: Position
@@ -75,6 +77,7 @@ class HookSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     pass_env: tuple[str, ...] = ()
     verdict: Literal["json"] | None = None
     mutate: MutateSpec = MutateSpec(enabled=False)
+    suspend_mode: SuspendMode | None = None
 
     @property
     def kind(self) -> HookKind:
@@ -85,10 +88,11 @@ class HookSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class HookDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What holds for hooks that do not say otherwise."""
+    """What holds for hooks that do not say otherwise; `suspend_mode` for those at the points of a loop."""
 
     timeout_seconds: float = 30.0
     max_output_bytes: int = 8192
+    suspend_mode: SuspendMode = "wait_for_resume"
 
 
 class HooksSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,6 +116,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tasks: Mapping[str, TaskSpec] = FrozenDict()
     tools: Mapping[str, ToolSpec] = FrozenDict()
     hooks: HooksSpec = HooksSpec()
+    loop: LoopSpec = LoopSpec()
     positions: Mapping[KeyPath, Position] = FrozenDict()
 
     def where(self, *path: str | int) -> Position:

@@ -4,10 +4,12 @@ Takes what `check` read, in which None stands for whatever was not as the schema
 """
 
 from collections.abc import Mapping
+from types import UnionType
 from typing import cast
 
 import msgspec
 
+from tenter.config.loop_spec import BackendSpec, HatSpec, LoopSpec
 from tenter.config.spec import HookSpec, ModelSpec, TaskSpec, ToolSpec
 from tenter.kernel import FrozenDict
 
@@ -28,7 +30,23 @@ def usable(value: object) -> Values:
         }
     if "hooks" in whole:
         values["hooks"] = _hooks(_mapping(whole["hooks"]))
+    if "loop" in whole:
+        values["loop"] = _loop(_mapping(whole["loop"]))
     return values
+
+
+def _loop(whole: Values) -> Values:
+    hats = {name: one for name, raw in _mapping(whole.get("hats")).items() if (one := _made(HatSpec, _backed(raw)))}
+    values = FrozenDict({**_backed(whole), "hats": FrozenDict(hats)})
+    return _mapping(_made(LoopSpec, values))
+
+
+def _backed(raw: object) -> Values:
+    """`raw` without its backend, where none can be made of it."""
+    values = _mapping(raw)
+    backend = _made(BackendSpec, values.get("backend"))
+    rest = {key: value for key, value in values.items() if key != "backend"}
+    return FrozenDict({**rest, "backend": backend} if backend is not None else rest)
 
 
 def _hooks(whole: Values) -> Values:
@@ -44,7 +62,7 @@ def _sound(hooks: object) -> tuple[object, ...]:
     return tuple(one for raw in cast("tuple[object, ...]", hooks) if (one := _made(HookSpec, raw)) is not None)
 
 
-def _made(kind: type[msgspec.Struct], raw: object) -> object:
+def _made(kind: "type[msgspec.Struct] | UnionType", raw: object) -> object:
     """The values of one `kind`, None where not even that can be made of them."""
     values = _whole(raw)
     if kind is HookSpec and sum(key in _mapping(values) for key in ("command", "script", "python")) != 1:

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from tenter.config.backends import resolve_backends
 from tenter.config.declared import HookFile
 from tenter.config.loading import Draft, load_draft, user_file
 from tenter.config.outline import hook_files, outline
@@ -32,7 +33,8 @@ def validate(
     problems = [*user.problems, *draft.problems]
     spec = draft.spec if draft.spec is not None else Spec(file=str(path), digest="", version=1)
     files = hook_files(spec, user.spec)
-    problems += outline(files, environment.get("PATH", "")).problems
+    search = environment.get("PATH", "")
+    problems += [*outline(files, search).problems, *_backends(spec, search)]
     problems += [*_models(spec, check_script), *_tools(spec), *_folders(files, Path(os.path.realpath(path)).parent)]
     return ConfigError(problems).problems
 
@@ -55,6 +57,14 @@ def _models(spec: Spec, check_script: Callable[[Path], object] | None) -> Iterat
                 check_script(path)
             except ConfigError as error:
                 yield from error.problems
+
+
+def _backends(spec: Spec, search: str) -> tuple[Problem, ...]:
+    try:
+        resolve_backends(spec, search)
+    except ConfigError as error:
+        return error.problems
+    return ()
 
 
 def _folders(files: Iterable[HookFile], workspace: Path) -> Iterator[Problem]:

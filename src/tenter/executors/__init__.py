@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     )
     from tenter.executors.command_settings import (
         CommandHook as CommandHook,
+        SuspendMode as SuspendMode,
     )
     from tenter.executors.descendants import (
         COOKIES as COOKIES,
@@ -30,10 +31,20 @@ if TYPE_CHECKING:
         NoSink as NoSink,
         Sink as Sink,
         Surroundings as Surroundings,
+        sleep_through as sleep_through,
     )
     from tenter.executors.kinds import (
         KINDS as KINDS,
         Kind as Kind,
+    )
+    from tenter.executors.pinned import (
+        PinnedFile as PinnedFile,
+        file_digest as file_digest,
+    )
+    from tenter.executors.pinned_imports import (
+        PinnedImports as PinnedImports,
+        in_project as in_project,
+        is_below as is_below,
     )
     from tenter.executors.process import (
         ProcessResult as ProcessResult,
@@ -50,16 +61,23 @@ __all__ = [
     "KINDS",
     "Kind",
     "NoSink",
+    "PinnedFile",
+    "PinnedImports",
     "ProcessResult",
     "ProcessSpec",
     "Sink",
     "Surroundings",
+    "SuspendMode",
     "command_hook",
+    "file_digest",
     "function_hook",
     "in_band",
+    "in_project",
+    "is_below",
     "load_target",
     "plugin_hooks",
     "run_process",
+    "sleep_through",
     "within",
 ]
 
@@ -68,7 +86,10 @@ __getattr__ = opener(
     {
         "band": ("in_band",),
         "command": ("command_hook",),
-        "command_settings": ("CommandHook",),
+        "command_settings": (
+            "CommandHook",
+            "SuspendMode",
+        ),
         "descendants": (
             "COOKIES",
             "within",
@@ -85,10 +106,20 @@ __getattr__ = opener(
             "NoSink",
             "Sink",
             "Surroundings",
+            "sleep_through",
         ),
         "kinds": (
             "KINDS",
             "Kind",
+        ),
+        "pinned": (
+            "PinnedFile",
+            "file_digest",
+        ),
+        "pinned_imports": (
+            "PinnedImports",
+            "in_project",
+            "is_below",
         ),
         "process": (
             "ProcessResult",

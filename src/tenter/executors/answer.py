@@ -1,7 +1,7 @@
 """What the end of a command hook says: an answer that its point takes, or why the execution failed (D§7, D§9).
 
 Pure: it is given a process that has ended. Exit 0 passes, whatever else is a failure; with `verdict: json` the answer
-stands on stdout. It starts nothing and writes no record.
+stands on stdout, with `mutate` alone nothing but metadata. It starts nothing and writes no record.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from tenter.kernel import (
     Retry,
     Suspend,
 )
-from tenter.wire import Verdict, decode_verdict, has_decision
+from tenter.wire import Verdict, decode_metadata, decode_verdict, has_decision
 
 SHOWN: Final = 60
 """Characters of an answer that are quoted where it is no verdict."""
@@ -73,10 +73,14 @@ def _last_words(result: ProcessResult) -> str:
 
 
 def _answer(result: ProcessResult, hook: CommandHook, event: Event) -> Verdict | HookFailure:
-    if not hook.verdict:
+    if not hook.answers:
         return _unasked(hook) if _decides(result.stdout) else Verdict()
+    raw = result.stdout.raw
     try:
-        verdict = decode_verdict(result.stdout.raw, hook.point, event=event, mutate=hook.mutate)
+        if hook.verdict:
+            verdict = decode_verdict(raw, hook.point, event=event, mutate=hook.mutate)
+        else:
+            verdict = Verdict(metadata=decode_metadata(raw))
     except HookFailure as failure:
         reason = f"the hook {hook.name!r}: {failure.reason}{_printed(result.stdout)}"
         return HookFailure(failure.result, reason, code=failure.code)
@@ -84,7 +88,7 @@ def _answer(result: ProcessResult, hook: CommandHook, event: Event) -> Verdict |
 
 
 def _printed(stdout: Captured) -> str:
-    """How an answer begins that cannot be a verdict document, on one line."""
+    """How an answer begins that cannot be one of our documents, on one line."""
     said = " ".join(stdout.text.split())
     if not said or said.startswith("{"):
         return ""
@@ -125,6 +129,16 @@ def result_of(said: Verdict | HookFailure) -> ExecutionResult:
     if isinstance(said, HookFailure):
         return said.result
     return "denied" if isinstance(said.answer, Block) else "ok"
+
+
+def suspends(said: Verdict | HookFailure, hook: CommandHook) -> bool:
+    """Whether the operation waits because of it, and another try might spare that.
+
+    Nothing of a shadow hook is applied; what is not trusted is for a person to look at.
+    """
+    if isinstance(said, HookFailure):
+        return hook.policy == "suspend" and said.result not in ("cancelled", "untrusted")
+    return hook.mode == "active" and isinstance(said.answer, Suspend)
 
 
 def disposition_of(said: Verdict | HookFailure, hook: CommandHook) -> Disposition:

@@ -1,27 +1,30 @@
 """Runs command hooks: a program or inline script that is told an event and answers by its exit and output (D§7, D§9).
 
-`CommandCall` hands the records to the sink, tells the program the event, follows it to its end and reads the answer;
-what an answer means is said by `answer`. It knows no configuration file and no journal.
+`CommandCall` hands the records to the sink, tells the program the event, follows it to its end, reads the answer, and
+tries again where that is asked for. What an answer means is said by `answer`, what is put on record by
+`command_record`. It knows no configuration file and no journal.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
-from tenter.executors.answer import disposition_of, holds, interpret, redacted, result_of
+from tenter.executors.answer import holds, interpret, redacted, suspends
+from tenter.executors.backoff import ATTEMPTS, delay
+from tenter.executors.command_record import Finished, ended_record, started_record
 from tenter.executors.command_settings import CommandHook
 from tenter.executors.descendants import COOKIES, within
-from tenter.executors.kind import HookEnded, HookStarted, Surroundings
+from tenter.executors.kind import HookStarted, Surroundings
 from tenter.executors.process import ProcessResult, ProcessSpec, run_process
-from tenter.kernel import Declaration, Event, Frame, HookFailure, Outcome, Redactor, current_frame
-from tenter.wire import Ended, Execution, Verdict, encode_payload, environment, execution_key
+from tenter.kernel import Declaration, Event, Frame, HookFailure, Redactor, current_frame
+from tenter.wire import Ended, Execution, Verdict, encode_payload, environment
 
 T = TypeVar("T")
 
@@ -60,23 +63,15 @@ def command_hook(settings: CommandHook, surroundings: Surroundings) -> Declarati
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Finished:
-    """An execution after its process: what it says, and its end with redacted texts."""
-
-    said: Verdict | HookFailure
-    result: ProcessResult
-    metadata: Mapping[str, object] | None = None
-
-
 class CommandCall:
     """Runs one command hook, for one event after another; keeps nothing between two."""
 
-    __slots__ = ("_argv", "_cwd", "_env", "_hook", "_surroundings")
+    __slots__ = ("_argv", "_attempts", "_cwd", "_env", "_hook", "_surroundings")
 
     def __init__(self, hook: CommandHook, surroundings: Surroundings) -> None:
         self._hook = hook
         self._surroundings = surroundings
+        self._attempts = ATTEMPTS if hook.suspend_mode == "retry_backoff" else 1
         # `--`, because a script may begin with a dash.
         self._argv = hook.argv or ("/bin/sh", "-c", "--", hook.script or "", hook.name)
         self._cwd = str(Path(surroundings.workspace, hook.cwd or ""))
@@ -85,45 +80,63 @@ class CommandCall:
     async def __call__(self, event: Event, /) -> object:  # not what kind of answer: that is seen when it comes
         """The hook's answer to `event`. Raises HookFailure where the execution failed.
 
+        With `retry_backoff`, what would suspend the operation is tried again a few times first, each time as an
+        execution of its own; the last one counts.
+
         A start that cannot be recorded is the hook's failure, and the program is not run; so is an end, except that an
         answer which holds the operation up stands. That the run stops then is its own matter: its sink raised.
         """
-        frame = current_frame()
-        started = self._started(event, frame)
+        number = 1
+        said, again = await self._attempt(event, number)
+        while again and await self._surroundings.pause(delay(number, self._surroundings.random)):
+            number += 1
+            said, again = await self._attempt(event, number)
+        if isinstance(said, HookFailure):
+            raise said
+        return said.answer
+
+    async def _attempt(self, event: Event, number: int) -> tuple[Verdict | HookFailure, bool]:
+        """What the execution of this number says, and whether another is to follow; both its records are made."""
+        hook, surroundings, frame = self._hook, self._surroundings, current_frame()
+        recheck = frame is not None and frame.recheck
+        started = started_record(hook, surroundings, event, recheck=recheck, attempt=number)
         ends = [NOT_RUN]
         try:
-            await self._record(self._surroundings.sink.started(event, started))
+            await self._record(surroundings.sink.started(event, started))
             finished = await self._execute(event, started, frame, ends.append)
         except asyncio.CancelledError:
             finished = await self._read(replace(ends[-1], result="cancelled"), event)
             # Who cancels hears of that, and of nothing else; the sink's owner knows what it raised.
             with contextlib.suppress(HookFailure):
-                await self._record(self._surroundings.sink.ended(event, self._ended(started, finished)))
+                await self._end(event, started, finished, again=False)
             raise
-        return await self._answer(event, started, finished)
-
-    async def _answer(self, event: Event, started: HookStarted, finished: _Finished) -> Outcome | Event | None:
         said = finished.said
+        again = number < self._attempts and suspends(said, hook)
         try:
-            await self._record(self._surroundings.sink.ended(event, self._ended(started, finished)))
+            await self._end(event, started, finished, again=again)
         except HookFailure:
             if isinstance(said, Verdict) and not holds(said.answer):
                 raise
-        if isinstance(said, HookFailure):
-            raise said
-        return said.answer
+            return said, False
+        return said, again
+
+    async def _end(self, event: Event, started: HookStarted, finished: Finished, *, again: bool) -> None:
+        record = ended_record(started, finished, self._hook, surroundings=self._surroundings, again=again)
+        await self._record(self._surroundings.sink.ended(event, record))
 
     async def _execute(
         self, event: Event, started: HookStarted, frame: Frame | None, over: Callable[[ProcessResult], None]
-    ) -> _Finished:
+    ) -> Finished:
         """Runs the program; `over` is told how it ended before that is read, also when we are cancelled."""
         try:
+            for pin in self._hook.pinned:
+                pin.check(self._cwd)
             execution = self._execution(event, started, frame)
             result = await run_process(self._spec(execution), lambda: self._payload(execution), on_cancelled=over)
             over(result)
             return await self._read(result, event)
         except Exception as error:  # whatever it was, there is an end record, and the failure policy decides
-            return _Finished(self._crash(error), NOT_RUN)
+            return Finished(self._crash(error), NOT_RUN)
 
     def _execution(self, event: Event, started: HookStarted, frame: Frame | None) -> Execution:
         surroundings = self._surroundings
@@ -155,22 +168,23 @@ class CommandCall:
             timeout_seconds=hook.timeout_seconds,
             grace_seconds=hook.grace_seconds,
             max_output_bytes=hook.output_limit,
-            stdout_is_answer=hook.verdict,
+            stdout_is_answer=hook.answers,
             cookie_name=COOKIE,
             cookie=within(self._surroundings.environment.get(COOKIE), execution.id),
         )
 
-    async def _read(self, result: ProcessResult, event: Event) -> _Finished:
+    async def _read(self, result: ProcessResult, event: Event) -> Finished:
         if len(result.stdout.raw) + len(result.stderr.raw) > AT_ONCE:
             return await _in_thread(lambda: self._read_here(result, event))
         return self._read_here(result, event)
 
-    def _read_here(self, result: ProcessResult, event: Event) -> _Finished:
+    def _read_here(self, result: ProcessResult, event: Event) -> Finished:
         redactor = self._surroundings.redactor
         shown = redacted(result, redactor)
         said = interpret(shown, self._hook, event=event)
-        metadata = said.metadata if isinstance(said, Verdict) else None
-        return _Finished(said, shown, metadata and redactor.redact(metadata, fuzzy=True))
+        # Nothing of a shadow hook is applied.
+        metadata = said.metadata if isinstance(said, Verdict) and self._hook.mode == "active" else None
+        return Finished(said, shown, metadata and redactor.redact(metadata, fuzzy=True))
 
     def _crash(self, error: Exception) -> HookFailure:
         if isinstance(error, HookFailure):
@@ -186,44 +200,6 @@ class CommandCall:
             text = self._surroundings.redactor.mask_exception_text(error)
             reason = f"the hook {self._hook.name!r} could not be put on record: {text}"
             raise HookFailure("crashed", reason, code=UNRECORDED) from error
-
-    def _started(self, event: Event, frame: Frame | None) -> HookStarted:
-        hook, surroundings = self._hook, self._surroundings
-        return HookStarted(
-            id=f"{surroundings.random.getrandbits(128):032x}",
-            key=execution_key(event, hook.point, hook=hook.name, recheck=frame is not None and frame.recheck),
-            hook=hook.name,
-            point=hook.point.name,
-            at=surroundings.clock.now(),
-        )
-
-    def _ended(self, started: HookStarted, finished: _Finished) -> HookEnded:
-        said, result = finished.said, finished.result
-        failure = said if isinstance(said, HookFailure) else None
-        return HookEnded(
-            id=started.id,
-            key=started.key,
-            hook=started.hook,
-            point=started.point,
-            started_at=started.at,
-            ended_at=self._surroundings.clock.now(),
-            duration_ms=result.duration_seconds * 1000,
-            result=result_of(said),
-            disposition=disposition_of(said, self._hook),
-            exit_code=result.exit_code,
-            signal=result.signal,
-            timed_out=result.timed_out,
-            stdout=result.stdout.text,
-            stderr=result.stderr.text,
-            stdout_truncated=result.stdout.truncated,
-            stderr_truncated=result.stderr.truncated,
-            stdout_bytes=result.stdout.total_bytes,
-            stderr_bytes=result.stderr.total_bytes,
-            stderr_tail=result.stderr.tail,
-            ended_descendants=result.ended_descendants,
-            error=self._surroundings.redactor.mask_fuzzy(failure.reason) if failure else "",
-            metadata=finished.metadata,
-        )
 
 
 def _ended(frame: Frame | None, redactor: Redactor) -> Ended | None:

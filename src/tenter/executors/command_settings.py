@@ -5,11 +5,20 @@ Data alone; paths are resolved when it gets them. What it does is `command`'s ma
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 from tenter.kernel import Band, FrozenDict, Mode, Point, Policy
 
+if TYPE_CHECKING:  # a configuration takes words from here and reads no file's digest
+    from tenter.executors.pinned import PinnedFile
+
 OUTPUT_BYTES, ANSWER_BYTES = 8192, 1 << 20
 """What is kept of each output unless the hook says otherwise: without, and with a verdict."""
+
+
+SuspendMode = Literal["wait_for_resume", "retry_backoff", "wait_then_retry"]
+"""What a loop does about a hook that suspends it (seed 001): wait for a person and go on; try the hook again in place
+a few times and then wait; wait, and go on once the hook passes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +42,12 @@ class CommandHook:
     verdict: bool = False
     """Whether stdout is the verdict document."""
     mutate: bool = False
-    """Whether the metadata of the verdict count."""
+    """Whether metadata count: those of the verdict, or, without one, stdout is nothing but metadata."""
     on_error: Policy | None = None
+    suspend_mode: SuspendMode = "wait_for_resume"
+    """Only `retry_backoff` is carried out here; the rest is the loop's."""
+    pinned: "tuple[PinnedFile, ...]" = ()
+    """Files that must be what they were when their owner trusted them, whenever the hook starts."""
     observe: bool = False
     match: Mapping[str, object] = field(default_factory=FrozenDict[str, object])
     mode: Mode = "active"
@@ -52,6 +65,11 @@ class CommandHook:
         if self.max_output_bytes is not None:
             return self.max_output_bytes
         return ANSWER_BYTES if self.verdict else OUTPUT_BYTES
+
+    @property
+    def answers(self) -> bool:
+        """Whether stdout is read as an answer, and so must not be cut."""
+        return self.verdict or self.mutate
 
     @property
     def policy(self) -> Policy:

@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
 
-COOKIES = ("TENTER_HOOK_ID", "TENTER_TOOL_CALL")
+COOKIES = ("TENTER_HOOK_ID", "TENTER_TOOL_CALL", "TENTER_BACKEND_CALL")
 """The variables that carry marks; passed on to whatever is started, or a call within a call would lose the outer's."""
 PROCESSES = "/proc"
 SLICE = 100

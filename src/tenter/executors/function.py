@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 
 from tenter.executors.band import in_band
 from tenter.executors.kind import Surroundings
+from tenter.executors.pinned_imports import check_source
 from tenter.kernel import (
     Band,
     Catalogue,
@@ -164,6 +165,7 @@ def _of_file(target: str, path: Path, *, redactor: Redactor) -> ModuleType:
     except (OSError, RuntimeError) as error:  # a circle of links is a RuntimeError
         near = _nearest(path.name, (each.name for each in _entries(path.parent)))
         raise RegistrationError(f"the target {target!r}: {redactor.mask_fuzzy(str(error))}{near}") from None
+    _contained(lambda: check_source(str(path), source), f"the target {target!r}", redactor=redactor)
     digest = hashlib.sha256(os.fsencode(path) + b"\0" + source).hexdigest()[:16]
     name = f"{MODULES}{path.stem}_{digest}"
     if (known := sys.modules.get(name)) is not None:

@@ -4,7 +4,8 @@ An executor reaches code that a kernel cannot call by itself. It hands a start a
 answers, for every execution, also one that could not start.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,19 +15,24 @@ from tenter.kernel import Clock, Disposition, Event, ExecutionResult, Random, Re
 
 
 class HookStarted(msgspec.Struct, frozen=True, kw_only=True):
-    """A hook outside the process is about to run. `at` is in seconds since the epoch; `id` is of this execution."""
+    """A hook outside the process is about to run. `at` is in seconds since the epoch; `id` is of this execution.
+
+    `attempt` counts the executions of one call, all with the same `key`: above 1 the hook is tried again in place.
+    """
 
     id: str
     key: str
     hook: str
     point: str
     at: float
+    attempt: int = 1
 
 
 class HookEnded(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it (D§10, seed 001's telemetry record). Texts are redacted, then cut.
 
-    `exit_code` is None when there was no exit of its own. Byte counts are of what the hook wrote, kept or not.
+    `exit_code` is None when there was no exit of its own. Byte counts are of what the hook wrote, kept or not. The
+    disposition `retry` stands where the hook was to be tried again in place.
     """
 
     id: str
@@ -51,6 +57,7 @@ class HookEnded(msgspec.Struct, frozen=True, kw_only=True):
     ended_descendants: int = 0
     error: str = ""
     metadata: Mapping[str, object] | None = None
+    attempt: int = 1
 
 
 class Sink(Protocol):
@@ -80,6 +87,12 @@ class NoSink:
         return {}
 
 
+async def sleep_through(seconds: float) -> bool:
+    """Waits so many seconds, whatever happens meanwhile."""
+    await asyncio.sleep(seconds)
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What executors of one runtime share."""
@@ -94,3 +107,5 @@ class Surroundings:
     redactor: Redactor
     clock: Clock
     random: Random
+    pause: Callable[[float], Awaitable[bool]] = sleep_through
+    """Waits so many seconds before a hook is tried again; False: it is not to be, somebody asked for something else."""

@@ -6,9 +6,12 @@ Knows no exit and no deadline: it tells whoever made it that something changed, 
 import asyncio
 import os
 from collections.abc import Callable
+from typing import Literal
 
 from tenter.executors.capture import Capture
 from tenter.executors.spawn import Spawned
+
+Output = Literal["stdout", "stderr"]
 
 TAIL_BYTES = 4096
 """Bytes of the end of each output that are kept besides its beginning."""
@@ -24,7 +27,18 @@ each of its closing pipes would take the core from the very child that is dying 
 class Pipes:
     """Our ends of a child's pipes; `changed` is called when both outputs have ended and when the answer overflows."""
 
-    __slots__ = ("_answer", "_changed", "_loop", "_outputs", "_quiet", "_stdin", "_unwritten", "stderr", "stdout")
+    __slots__ = (
+        "_answer",
+        "_changed",
+        "_loop",
+        "_outputs",
+        "_quiet",
+        "_stdin",
+        "_unwritten",
+        "heard",
+        "stderr",
+        "stdout",
+    )
 
     def __init__(self, spawned: Spawned, *, limit: int, stdout_is_answer: bool, changed: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -37,6 +51,8 @@ class Pipes:
         self._outputs = {spawned.stdout: self.stdout, spawned.stderr: self.stderr}
         self._quiet: asyncio.TimerHandle | None = None
         """Until the outputs are watched."""
+        self.heard: Callable[[Output, bytes], None] | None = None
+        """Called with each piece of an output as it comes, of at most CHUNK bytes; it must not raise."""
 
     @property
     def drained(self) -> bool:
@@ -87,6 +103,8 @@ class Pipes:
             return False
         if chunk:
             capture.feed(chunk)
+            if self.heard is not None:
+                self.heard("stdout" if capture is self.stdout else "stderr", chunk)
             if not (self.overflowed and capture is self.stdout):
                 return True
         self._close_output(descriptor)

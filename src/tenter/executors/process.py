@@ -6,12 +6,14 @@ what left the group. All of it knows bytes, signals and exit codes, and no event
 """
 
 import asyncio
+import math
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from tenter.executors.capture import NOTHING, Captured
+from tenter.executors.pipes import Output
 from tenter.executors.running import Failure, Running
 from tenter.executors.spawn import SpawnFailed, spawn
 
@@ -32,7 +34,9 @@ class ProcessSpec:
     env: Mapping[str, str]
     """The whole environment but for the cookie; nothing is inherited."""
     timeout_seconds: float
-    """Covers spawn, stdin, run, output and exit."""
+    """Covers spawn, stdin, run, output and exit; infinity: no bound."""
+    silence_seconds: float = math.inf
+    """So long it may print nothing; then it is ended, as at a timeout."""
     grace_seconds: float = 1.0
     """Between TERM and KILL."""
     max_output_bytes: int
@@ -60,6 +64,8 @@ class ProcessResult:
     """Why it could not start, or why its exit status is unknown: errno, path at fault, what to do."""
     ended_descendants: int = 0
     """Processes that it left running and that were ended; as many as could be found."""
+    was_silent: bool = False
+    """Whether a timeout was that of `silence_seconds`."""
 
     @property
     def timed_out(self) -> bool:
@@ -71,11 +77,13 @@ async def run_process(
     stdin: bytes | Callable[[], Awaitable[bytes]],
     *,
     on_cancelled: Callable[[ProcessResult], None] | None = None,
+    on_output: Callable[[Output, bytes], None] | None = None,
 ) -> ProcessResult:
     """Run `spec` with `stdin` on its standard input; back at the latest 0.25 s after deadline and grace.
 
     A `stdin` that is still to be made is made while the process starts, which takes it some 0.3 ms; what that raises
-    ends the process and is raised again.
+    ends the process and is raised again. `on_output`, which must not raise, gets the outputs piece by piece as they
+    come.
 
     Never raises for what the process does; one that could not start is a result too. When it returns, nothing that the
     process started lives on, as far as it carries the cookie or stayed in the group. Cancelling the awaiting task ends
@@ -98,6 +106,8 @@ async def run_process(
         raise
     mark = f"{spec.cookie_name}={spec.cookie}"
     running = Running(spawned, mark=mark, limit=spec.max_output_bytes, stdout_is_answer=spec.stdout_is_answer)
+    if on_output is not None or spec.silence_seconds < math.inf:
+        running.listen(on_output, silence=spec.silence_seconds)
     try:
         if not isinstance(stdin, bytes):
             running.pipes.feed(await stdin())
@@ -126,6 +136,7 @@ def _result(running: Running, duration: float) -> ProcessResult:
         duration_seconds=duration,
         error="" if status is not None else NO_STATUS if running.child.reaped else NO_END,
         ended_descendants=running.ended_descendants,
+        was_silent=running.was_silent,
     )
 
 

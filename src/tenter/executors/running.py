@@ -13,7 +13,7 @@ from typing import Literal
 
 from tenter.executors import descendants
 from tenter.executors.child import Child
-from tenter.executors.pipes import Pipes
+from tenter.executors.pipes import Output, Pipes
 from tenter.executors.spawn import Spawned
 
 Failure = Literal["timeout", "output_capped", "cancelled"]
@@ -39,17 +39,21 @@ class Running:
     __slots__ = (
         "_ended",
         "_exited_at",
+        "_heard_at",
         "_kill_at",
         "_look",
         "_loop",
         "_mark_text",
+        "_on_output",
         "_over",
+        "_silence",
         "_started",
         "_wake",
         "_watched",
         "child",
         "failure",
         "pipes",
+        "was_silent",
     )
 
     def __init__(self, spawned: Spawned, *, mark: str, limit: int, stdout_is_answer: bool) -> None:
@@ -61,6 +65,11 @@ class Running:
         self.pipes = Pipes(spawned, limit=limit, stdout_is_answer=stdout_is_answer, changed=self._on_pipes)
         self.failure: Failure | None = None
         """Why it was ended before it ended by itself."""
+        self.was_silent = False
+        """Whether that was because it said nothing for too long."""
+        self._silence = math.inf
+        self._heard_at = self._started
+        self._on_output: Callable[[Output, bytes], None] | None = None
         self._exited_at: float | None = None
         self._ended: set[int] = set()
         self._wake: asyncio.Future[None] | None = None
@@ -69,17 +78,23 @@ class Running:
         self._kill_at = math.inf
         self._over = False
 
+    def listen(self, on_output: Callable[[Output, bytes], None] | None, *, silence: float) -> None:
+        """Before `run`: hand over what comes, piece by piece, and end the process after so many seconds of silence."""
+        self._on_output, self._silence = on_output, silence
+        self.pipes.heard = self._hear
+
     async def run(self, deadline: float, *, grace: float) -> None:
         """Follow the process to its end; at the deadline (time of the event loop) end it."""
         self.pipes.watch()
         self._watch_exit()
-        await self._until(lambda: self._exited_at is not None or self.pipes.overflowed, deadline)
+        await self._until_over(deadline)
         if self._exited_at is not None:
             hold = self._exited_at + HOLD_SECONDS
             await self._until(lambda: self.pipes.drained or self.pipes.overflowed, hold)
         if self.pipes.overflowed:
             await self.stop("output_capped", min(grace, CAPPED_GRACE))
         elif self._exited_at is None:
+            self.was_silent = self._loop.time() < deadline
             await self.stop("timeout", grace)
         elif descendants.last_started() != self.child.pid:
             await self._sweep(recent=self._loop.time() - self._started < RECENT_SECONDS)
@@ -136,6 +151,18 @@ class Running:
             kill_group=lambda: self.child.signal_group(signal.SIGKILL),
         )
 
+    async def _until_over(self, deadline: float) -> None:
+        """Wait until the process has ended or must be ended."""
+        while True:
+            moment = min(deadline, self._heard_at + self._silence)
+            await self._until(lambda: self._exited_at is not None or self.pipes.overflowed, moment)
+            if self._loop.time() < moment or moment >= deadline:
+                return
+            # What was heard meanwhile, or waits to be read, moves the moment on: one timer a silence, none a piece.
+            self.pipes.drain()
+            if moment >= self._heard_at + self._silence:
+                return
+
     async def _until(self, reached: Callable[[], bool], moment: float) -> None:
         """Wait until something is reached, at most to that time of the event loop."""
         while not reached() and self._loop.time() < moment:
@@ -149,6 +176,11 @@ class Running:
     def _notify(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
+
+    def _hear(self, output: Output, chunk: bytes) -> None:
+        self._heard_at = self._loop.time()
+        if self._on_output is not None:
+            self._on_output(output, chunk)
 
     def _on_pipes(self) -> None:
         if self._exited_at is not None or self.pipes.overflowed:

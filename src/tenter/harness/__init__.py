@@ -31,7 +31,12 @@ if TYPE_CHECKING:
         load_script as load_script,
     )
     from tenter.harness.setup import (
+        Given as Given,
         Setup as Setup,
+        set_up as set_up,
+    )
+    from tenter.harness.shielded import (
+        uncut as uncut,
     )
     from tenter.harness.tools import (
         BUILTIN_TOOLS as BUILTIN_TOOLS,
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUILTIN_TOOLS",
+    "Given",
     "Harness",
     "LocalEngine",
     "Run",
@@ -50,7 +56,9 @@ __all__ = [
     "ToolError",
     "Watcher",
     "load_script",
+    "set_up",
     "tool",
+    "uncut",
 ]
 
 __getattr__ = opener(
@@ -71,7 +79,12 @@ __getattr__ = opener(
         ),
         "result": ("RunResult",),
         "script": ("load_script",),
-        "setup": ("Setup",),
+        "setup": (
+            "Given",
+            "Setup",
+            "set_up",
+        ),
+        "shielded": ("uncut",),
         "tools": ("BUILTIN_TOOLS",),
     },
 )

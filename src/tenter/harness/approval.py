@@ -12,7 +12,7 @@ def request_for(waiting: Waiting, run_id: str, now: float) -> ApprovalRequest:
     """One request for all that the hooks require; its id is the same whenever the same run comes to the same place."""
     suspended = waiting.suspended
     name = hashlib.sha256(f"{run_id}/{waiting.path}/{suspended.digest}".encode()).hexdigest()[:12]
-    call = {field: value for field, value in suspended.event.payload().items() if field != "approval"}
+    call = {field: value for field, value in suspended.event.own_fields().items() if field != "approval"}
     return ApprovalRequest(
         id=name,
         run_id=run_id,

@@ -25,6 +25,7 @@ class RunArguments(TypedDict, total=False):
     max_steps: int
     loop: LoopFacts | None
     watcher: Watcher | None
+    environment: Mapping[str, str]
 
 
 def check_arguments(task: object, input: object, given: RunArguments) -> None:
@@ -43,6 +44,8 @@ def check_arguments(task: object, input: object, given: RunArguments) -> None:
     _expect(value is None or isinstance(value, LoopFacts), "loop", "LoopFacts or None", value)
     value = given.get("watcher")
     _expect(value is None or callable(value), "watcher", "a function or None", value)
+    value = cast("object", given.get("environment", {}))
+    _expect(_is_environment(value), "environment", "a mapping of names to texts, as programs take them", value)
 
 
 def envelope_of(task: TaskRef, given: RunArguments) -> Envelope:
@@ -81,6 +84,16 @@ def _expect(fits: bool, name: str, what: str, value: object) -> None:
 
 def _all_are(value: object, cls: type) -> bool:
     return isinstance(value, tuple | list) and all(isinstance(one, cls) for one in cast("Sequence[object]", value))
+
+
+def _is_environment(value: object) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    pairs = cast("Mapping[object, object]", value).items()
+    return all(
+        isinstance(name, str) and isinstance(text, str) and name and not set("=\0") & set(name) and "\0" not in text
+        for name, text in pairs
+    )
 
 
 def _is_moment(value: object) -> bool:

@@ -18,7 +18,7 @@ from tenter.catalogue import (
     TaskStateChangedEvent,
 )
 from tenter.harness.local import LocalEngine
-from tenter.harness.uncut import uncut
+from tenter.harness.shielded import uncut
 from tenter.journal import JournalError
 from tenter.kernel import Done, FrozenDict
 

@@ -16,6 +16,7 @@ import msgspec
 
 from tenter.agent import LOOP_VERSION, AgentLoop, Ended, Plan, Standing, status_of
 from tenter.catalogue import EMPTY, SHUTDOWN, Envelope, Limits, LoopFacts, Participant, ShutdownEvent, TaskRef
+from tenter.config import Pins
 from tenter.harness.arguments import RunArguments, check_arguments, envelope_of, limits_of
 from tenter.harness.bodies import Bodies, nothing
 from tenter.harness.context import ToolContext
@@ -24,7 +25,7 @@ from tenter.harness.local import LocalEngine, Run, Watcher
 from tenter.harness.result import RunResult
 from tenter.harness.setup import Given, Setup, TaskSetup, set_up
 from tenter.journal import Store
-from tenter.kernel import Clock, Random, Runtime, TenterError, Trace
+from tenter.kernel import Clock, FrozenDict, Random, Runtime, TenterError, Trace
 
 _INSIDE: ContextVar[tuple["Harness", ...]] = ContextVar("tenter_runs_of", default=())
 """The harnesses in whose runs the present code is."""
@@ -55,15 +56,18 @@ class Harness:
         store: Store | None = None,
         clock: Clock | None = None,
         random: Random | None = None,
+        pins: Pins | None = None,
     ) -> Self:
         """The harness that the file describes.
 
         `hooks` are added in the band that each names. `workspace` is the folder that tools and command hooks work in;
         the file's own where it is None. `store` keeps the journal; `.tenter/journal.db` beside the file where it is
-        None. `clock` and `random` are used for everything. Raises ConfigError with every problem of the file, and
-        RegistrationError for a hook that cannot be attached.
+        None. `clock` and `random` are used for everything. Whoever calls this vouches for the file and what it names
+        (D§3.14); `pins` hold it to what was looked at, and then other modules of the project cannot be imported in this
+        process. Raises ConfigError with every problem of the file, RegistrationError for a hook that cannot be
+        attached, and TenterError for what is not as the pins have it.
         """
-        given = Given(workspace=workspace, store=store, clock=clock, random=random)
+        given = Given(workspace=workspace, store=store, clock=clock, random=random, pins=pins)
         return cls(set_up(Path(path), tuple(hooks), given))
 
     @property
@@ -90,14 +94,15 @@ class Harness:
         max_steps: int = Limits().max_steps,
         loop: LoopFacts | None = None,
         watcher: Watcher | None = None,
+        environment: Mapping[str, str] = FrozenDict(),
     ) -> RunResult:
         """Runs `task` on `input` to its end, or to where it waits for a person.
 
         `deadline` is in seconds since the epoch, of the harness's clock; when it passes the run ends failed, with the
         code `timeout`; after `max_steps` model calls it ends failed, with the code `budget`. `watcher` is told of each
-        operation as it begins and ends. A journal that cannot be written ends the run failed, too. Raises TenterError
-        for a task that the configuration does not have and for arguments that cannot be used; cancellation ends the run
-        `cancelled` and is raised again.
+        operation as it begins and ends. `environment` holds variables that the programs of its tools get besides. A
+        journal that cannot be written ends the run failed, too. Raises TenterError for a task that the configuration
+        does not have and for arguments that cannot be used; cancellation ends the run `cancelled` and is raised again.
         """
         setup = self._setup
         with self._counted():
@@ -110,6 +115,7 @@ class Harness:
                 metadata=metadata,
                 loop=loop,
                 watcher=watcher,
+                environment=environment,
             )
             check_arguments(task, input, given)
             limits = limits_of(deadline, max_steps)
@@ -119,7 +125,7 @@ class Harness:
             # Once for the whole run, so that every event has the same envelope and tools.
             plan = await setup.redactor.apply(_plan(equipped, envelope, input, limits))
             loop = await setup.redactor.apply(loop)
-            run = self._run(equipped, plan.envelope, loop=loop, watcher=watcher)
+            run = self._run(equipped, plan.envelope, loop=loop, given=given)
             engine, started = LocalEngine(run, limits.deadline), setup.clock.now()
             try:
                 standing = await drive(engine, AgentLoop(engine, plan), self._first_entry(plan))
@@ -176,12 +182,12 @@ class Harness:
             self._running.discard(running)
             running.set_result(None)
 
-    def _run(self, task: TaskSetup, envelope: Envelope, *, loop: LoopFacts | None, watcher: Watcher | None) -> Run:
+    def _run(self, task: TaskSetup, envelope: Envelope, *, loop: LoopFacts | None, given: RunArguments) -> Run:
         setup = self._setup
         context = ToolContext(
             workspace=setup.workspace,
             clock=setup.clock,
-            environment=setup.tool_environment,
+            environment=FrozenDict({**setup.tool_environment, **given.get("environment", {})}),
             mask=setup.redactor.mask_text,
         )
         return Run(
@@ -195,7 +201,7 @@ class Harness:
             bodies=Bodies(task.model, task.tools, context).table(),
             repeatable=frozenset(name for name, tool in task.tools.items() if tool.idempotent),
             loop=loop,
-            watcher=watcher,
+            watcher=given.get("watcher"),
             trouble=lambda: setup.sink.trouble(envelope.run_id),
         )
 

@@ -33,7 +33,7 @@ from tenter.harness.approval import request_for
 from tenter.harness.bodies import Body, nothing, within
 from tenter.harness.ledger import Ledger
 from tenter.harness.record import Ending, Pass, Recorder
-from tenter.harness.uncut import uncut
+from tenter.harness.shielded import uncut
 from tenter.journal import JournalError, Store, Stream
 from tenter.kernel import (
     Blocked,

@@ -105,13 +105,13 @@ class Recorder:
     def _input(self, event: Event) -> dict[str, object]:
         return {
             name: self._requests.asked(value) if isinstance(value, ModelRequest) else self._value(value)
-            for name, value in event.payload().items()
+            for name, value in event.own_fields().items()
         }
 
     def _content(self, turn: Pass, event: Event) -> dict[str, object]:
         return {
             name: self._requests.sent(value, turn.name) if isinstance(value, ModelRequest) else self._value(value)
-            for name, value in event.payload().items()
+            for name, value in event.own_fields().items()
         }
 
     def _results(self, turn: Pass, after: Event) -> dict[str, object]:

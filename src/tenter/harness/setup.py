@@ -1,14 +1,14 @@
 """From a configuration file to the parts of a harness (D§12): everything is checked and built here, once."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tenter.catalogue import CATALOGUE, ToolCallEvent, ToolInfo
-from tenter.config import ConfigError, Problem, Spec, TaskSpec, build_hooks, load, load_user, nearest
+from tenter.config import ConfigError, Pins, Problem, Spec, TaskSpec, build_hooks, load, load_user, nearest
 from tenter.controls import FUZZY_PAIRS, PUBLISHED_KEYS, gates
-from tenter.executors import Surroundings, load_target
+from tenter.executors import Surroundings, load_target, sleep_through
 from tenter.harness.definition import Tool, tool
 from tenter.harness.model import Model, make_model
 from tenter.harness.shell import inherited_environment
@@ -38,6 +38,10 @@ class Given:
     store: Store | None = None
     clock: Clock | None = None
     random: Random | None = None
+    pause: Callable[[float], Awaitable[bool]] | None = None
+    """How a hook's retry waits its seconds; False: nobody is to try again."""
+    pins: Pins | None = None
+    """What the project was when it was found trusted: it must be that still, and nothing else of it runs (D§3.14)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +81,14 @@ class Setup:
 
 
 def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
-    """Builds everything that the file describes; `hooks` are the caller's. Raises ConfigError and RegistrationError."""
+    """Builds everything that the file describes; `hooks` are the caller's.
+
+    Raises ConfigError and RegistrationError, and TenterError for a project that is not what the pins hold it to.
+    """
     spec, user = load(path, builtin_tools=BUILTIN_TOOLS), load_user()
+    if given.pins is not None:
+        given.pins.check(spec)
+        given.pins.guard_imports()
     folder = Path(os.path.realpath(path)).parent
     clock, random = given.clock or SYSTEM_CLOCK, given.random or SYSTEM_RANDOM
     redactor = redactor_for(spec, user, os.environ)
@@ -91,9 +101,12 @@ def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
         redactor=redactor,
         clock=clock,
         random=random,
+        pause=given.pause or sleep_through,
     )
-    configured = build_hooks(spec, surroundings, user=user)
+    configured = build_hooks(spec, surroundings, user=user, pins=given.pins)
     tasks = _tasks(spec, folder, redactor)
+    if given.pins is not None:
+        given.pins.check(spec)  # what was read meanwhile is what was looked at
     runtime = Runtime(
         CATALOGUE,
         [*configured, *hooks],
