@@ -14,6 +14,8 @@ demo: $(RUN_READY)
 	@rm -rf $(DEMO) && cp -R examples/fix-tests $(DEMO)
 	@echo 'A project whose tests fail:  $$ python3 -m unittest'
 	@cd $(DEMO) && ! python3 -B -m unittest
+	@echo && echo 'Its owner looks at what it would run, and trusts it:  $$ tenter hooks trust'
+	@cd $(DEMO) && tenter hooks trust --yes
 	@echo && echo 'An agent repairs it, on hooks:  $$ tenter run fix "make the tests pass" --steps'
 	@cd $(DEMO) && tenter run fix "make the tests pass" --steps
 	@echo && echo 'What the hook log-tools wrote:  $$ cat tool-calls.log'

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from benchmarks import command, dispatch, run, validate
+from benchmarks import command, dispatch, loop, run, validate
 
 
 def rows() -> list[tuple[str, str, float]]:
@@ -11,6 +11,7 @@ def rows() -> list[tuple[str, str, float]]:
         ("dispatch", dispatch.measure()),
         ("command", command.measure()),
         ("run", run.measure()),
+        ("loop", loop.measure()),
         ("validate", validate.measure()),
     ]
     return [(name, *row) for name, figures in measured for row in _flat(figures)]

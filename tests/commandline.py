@@ -1,6 +1,8 @@
 """Drives the real command line in a real process: through pipes, or on a terminal of its own.
 
-The process gets this one's environment, except that its home is an empty folder: nobody's own configuration counts.
+The process gets this one's environment, except that its home is an empty folder, and what it keeps of the user's is
+beside the test's folder: nobody's own configuration counts. The project that it runs in is trusted as it is, by the
+variable TENTER_TRUST, unless a test gives that another value, such as "".
 """
 
 import fcntl
@@ -17,7 +19,12 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+
+from tenter.config import trust_state, write_record
+from tenter.harness import BUILTIN_TOOLS
+from tenter.kernel import TenterError
 
 TENTER = Path(sys.executable).with_name("tenter")
 LONGEST = 30.0
@@ -67,12 +74,33 @@ def hook_script(folder: Path, name: str, text: str) -> str:
     return f"./{name}"
 
 
-def environment(folder: Path, **more: str) -> dict[str, str]:
-    """The environment of a command that runs in `folder`."""
+def environment(folder: Path, *, config: str = "tenter.yaml", **more: str) -> dict[str, str]:
+    """The environment of a command that runs in `folder`; `config` is the file whose project is trusted as it is."""
     plain = {
         name: value for name, value in os.environ.items() if name not in ("XDG_CONFIG_HOME", "COLUMNS", "NO_COLOR")
     }
-    return {**plain, "HOME": str(folder / "no-home"), **more}
+    own = {"HOME": str(folder / "no-home"), "XDG_STATE_HOME": str(folder.parent / f"{folder.name}-state")}
+    given = {**plain, **own, **more}
+    return given if "TENTER_TRUST" in more else {**given, "TENTER_TRUST": digest_of(folder / config, given)}
+
+
+def digest_of(config: Path, given: Mapping[str, str] = os.environ) -> str:
+    """What TENTER_TRUST must be for the project to run as it is now; empty where its file cannot be used."""
+    try:
+        return trust_state(config, builtin_tools=BUILTIN_TOOLS, environment=given).now.digest
+    except TenterError:
+        return ""
+
+
+def trust(config: Path, given: Mapping[str, str] = os.environ) -> None:
+    """Records that the project is trusted as it is now, as `tenter hooks trust` does in an environment like `given`."""
+    write_record(trust_state(config, builtin_tools=BUILTIN_TOOLS, environment=given).now, 0.0, given)
+
+
+def _config_of(arguments: Sequence[str]) -> str:
+    """The configuration that a command line names."""
+    named = [value for option, value in pairwise(arguments) if option in ("-c", "--config")]
+    return named[-1] if named else "tenter.yaml"
 
 
 def tenter(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) -> Ended:
@@ -80,7 +108,7 @@ def tenter(*arguments: str, cwd: Path, stdin: bytes = b"", **variables: str) -> 
     done = subprocess.run(
         [TENTER, *arguments],
         cwd=cwd,
-        env=environment(cwd, **variables),
+        env=environment(cwd, config=_config_of(arguments), **variables),
         input=stdin,
         capture_output=True,
         timeout=LONGEST,
@@ -118,6 +146,10 @@ class Terminal:
         out = self.process.stdout.read() if self.process.stdout is not None else b""
         return Ended(self.process.wait(LONGEST), out.decode(), self.shown)
 
+    def type(self, text: str) -> None:
+        """Types `text` on the keyboard."""
+        os.write(self._screen, text.encode())
+
     def _read(self, enough: Callable[[], bool]) -> None:
         while not enough():
             left = self._until - time.monotonic()
@@ -142,7 +174,7 @@ def on_terminal(*arguments: str, cwd: Path, piped_out: bool = False, **variables
         process = subprocess.Popen(
             [TENTER, *arguments],
             cwd=cwd,
-            env=environment(cwd, TERM="xterm", **variables),
+            env=environment(cwd, config=_config_of(arguments), **{"TERM": "xterm", **variables}),
             stdin=slave,
             stdout=subprocess.PIPE if piped_out else slave,
             stderr=slave,
@@ -166,7 +198,7 @@ def started(*arguments: str, cwd: Path, stderr: int = subprocess.PIPE) -> Genera
         process = subprocess.Popen(
             [TENTER, *arguments],
             cwd=cwd,
-            env=environment(cwd),
+            env=environment(cwd, config=_config_of(arguments)),
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

@@ -6,9 +6,25 @@ import pytest
 from tests.harness.world import calls, project
 
 from tenter import Harness, Suspend, hook
-from tenter.catalogue import CATALOGUE, TaskStateChangedEvent, ToolCallEvent
+from tenter.catalogue import AGENT_OPERATIONS, CATALOGUE, TaskStateChangedEvent, ToolCallEvent
 from tenter.journal import MemoryStore
 from tenter.kernel import Declaration, Event
+
+AGENT_POINTS = {operation.point(phase) for operation in AGENT_OPERATIONS for phase in operation.rules}
+
+LOOP_POINTS = frozenset(
+    f"{operation}.{phase}"
+    for operation in (
+        "loop.start",
+        "iteration.start",
+        "plan.created",
+        "human.interact",
+        "loop.complete",
+        "loop.error",
+    )
+    for phase in ("pre", "post")
+)
+"""What no run fires: loops do, together all of these."""
 
 LIST = calls(("list_dir", {"path": "."}))
 ORDER = """\
@@ -62,7 +78,7 @@ async def test_a_run_with_one_tool_call_fires_in_the_order_of_the_design(tmp_pat
 
 
 @pytest.mark.promise(1)
-async def test_every_point_of_the_catalogue_is_fired_by_a_run(tmp_path: Path) -> None:
+async def test_every_point_of_an_agents_run_is_fired_by_a_run(tmp_path: Path) -> None:
     @hook("tool.before", name="ask", match={"tool": "shell"})
     def ask(event: ToolCallEvent) -> Suspend:
         return Suspend("sure?")
@@ -76,8 +92,13 @@ async def test_every_point_of_the_catalogue_is_fired_by_a_run(tmp_path: Path) ->
         async with Harness.from_file(path, hooks=hooks, store=MemoryStore()) as harness:
             statuses.append((await harness.run("work")).status)
     assert statuses == ["completed", "failed", "awaiting_approval"]
-    silent = set(CATALOGUE) - {name.partition(" ")[0] for name in fired}
+    silent = AGENT_POINTS - {name.partition(" ")[0] for name in fired}
     assert not silent, f"nothing fires {sorted(silent)}"
+
+
+@pytest.mark.promise(1)
+def test_every_point_of_the_catalogue_is_one_that_a_run_or_a_loop_is_to_fire() -> None:
+    assert set(CATALOGUE) == AGENT_POINTS | LOOP_POINTS
 
 
 @pytest.mark.promise(1)

@@ -4,7 +4,7 @@ import msgspec
 
 from tenter.catalogue import CATALOGUE
 from tenter.cli.hook_table import POINTS, point_row, table
-from tenter.config import Listing, Row
+from tenter.config import Listing, Row, Unlisted
 
 ROW = Row(
     point="tool.before",
@@ -44,6 +44,13 @@ def test_what_would_move_the_terminal_is_escaped_and_long_patterns_are_cut() -> 
     assert "y" * 60 not in text
 
 
+def test_what_is_not_trusted_is_marked_and_has_no_place_in_the_order() -> None:
+    row = lines(msgspec.structs.replace(ROW, order=0, untrusted=True))[-1]
+    assert row.split()[:3] == ["-", "a", "[untrusted]"]
+    plugin = list(table(Listing((), (Unlisted("m:P", "f:1", untrusted=True),)), [], every=False))
+    assert plugin == ["plugin m:P [untrusted] (f:1): known when it is loaded"]
+
+
 def test_without_hooks_it_is_said_where_the_points_are() -> None:
     assert list(table(Listing(()), [], every=False)) == ["no hooks; 'tenter hooks list --all' prints all points"]
 
@@ -53,4 +60,6 @@ def test_a_point_says_what_may_be_answered_there() -> None:
     assert by_name["run.post"]["answers"] == []
     assert by_name["tool.invoked.pre"]["answers"] == ["allow", "block", "suspend", "escalate", "replace"]
     assert by_name["tool.invoked.pre"]["policies"] == ["warn", "block", "suspend", "fail"]
+    assert by_name["loop.start.post"]["answers"] == ["block", "suspend", "escalate"]
+    assert by_name["loop.start.post"]["policies"] == ["warn", "block", "suspend"]
     assert len(by_name) == len(CATALOGUE)

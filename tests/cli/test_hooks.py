@@ -1,6 +1,7 @@
 """`tenter hooks` says what will run, what is wrong, what the documents are, and what ran, and runs nothing itself."""
 
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tests.commandline import trust
 
 from tenter.cli.entry import run
 from tenter.journal import Entry, SqliteStore, Stream
-from tenter.kernel import FrozenDict
+from tenter.kernel import FrozenDict, TenterError
 
 FILE = """\
 version: 1
@@ -29,7 +31,10 @@ hooks:
 
 
 def project(folder: Path, text: str = FILE) -> list[str]:
+    """A project that is trusted as it is, where its file can be used."""
     (folder / "tenter.yaml").write_text(text)
+    with contextlib.suppress(TenterError):
+        trust(folder / "tenter.yaml")
     return ["--config", str(folder / "tenter.yaml")]
 
 
@@ -40,8 +45,9 @@ def out(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int = 0)
 
 @pytest.fixture(autouse=True)
 def no_users_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file of whoever runs the tests does not count."""
+    """The files of whoever runs the tests do not count."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.mark.promise(15)
@@ -130,6 +136,7 @@ def test_a_file_that_is_right_is_valid(tmp_path: Path, capsys: pytest.CaptureFix
         "ok": True,
         "problems": [],
         "switched_off": [],
+        "trusted": True,
     }
 
 
@@ -181,6 +188,7 @@ def test_problems_as_json_have_place_path_message_and_hint(tmp_path: Path, capsy
             }
         ],
         "switched_off": [],
+        "trusted": None,
     }
 
 
@@ -246,6 +254,37 @@ def test_the_log_shows_what_ran_and_a_start_without_an_end_as_such(
     ]
     assert run(["hooks", "log", "--run", "zzz", *config]) == 2
     assert "there is no run 'zzz'" in capsys.readouterr().err
+
+
+async def loop_journal(folder: Path) -> list[str]:
+    store = SqliteStore(folder / ".tenter" / "journal.db")
+    content = {"id": "1", "key": "k", "hook": "guard", "point": "loop.start.pre", "at": 1_000.0, "attempt": 1}
+    await store.append(Stream("loop", "loop-12ab-34cd"), [Entry(kind="hook_started", time=0, content=content)])
+    await store.close()
+    return await make(folder)
+
+
+def test_the_log_of_a_loop_is_one_document_of_telemetry_or_lines_as_of_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = asyncio.run(loop_journal(tmp_path))
+    (record,) = json.loads(out(capsys, ["log", "--loop", "loop-12", "--json", *config]))
+    assert (record["loop_id"], record["phase_event"], record["hook_name"]) == (
+        *("loop-12ab-34cd", "pre.loop.start"),
+        "guard",
+    )
+    (line,) = out(capsys, ["log", "--loop", "loop-12ab-34cd", *config]).splitlines()
+    assert line.startswith("1970-01-01T00:16:40Z  loop-12ab-34cd  loop.start.pre  guard  no end on record")
+    every = json.loads(out(capsys, ["log", "--json", *config]))
+    assert sorted((one["run_id"] or "", one["loop_id"] or "") for one in every) == [
+        ("", "loop-12ab-34cd"),
+        ("abcdef", ""),
+        ("abcdef", ""),
+    ]
+    assert run(["hooks", "log", "--loop", "zzz", *config]) == 2
+    assert "there is no loop 'zzz'" in capsys.readouterr().err
+    assert run(["hooks", "log", "--loop", "loop-12", "--run", "abc", *config]) == 2
+    assert "--run and --loop exclude each other" in capsys.readouterr().err
 
 
 def test_a_log_without_a_journal_is_empty_and_makes_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

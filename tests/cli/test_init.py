@@ -88,4 +88,4 @@ def test_a_file_where_a_folder_is_needed_is_a_clear_error(tmp_path: Path) -> Non
 
 def test_json_names_what_was_written(tmp_path: Path) -> None:
     done = tenter("init", "new", "--json", cwd=tmp_path)
-    assert (done.code, json.loads(done.out)) == (0, {"written": [f"new/{name}" for name in FILES]})
+    assert (done.code, json.loads(done.out)) == (0, {"written": [f"new/{name}" for name in FILES], "trusted": True})

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tenter.cli.journals import find_run, journal_of, open_journal
+from tenter.cli.journals import find_loop, find_run, journal_of, open_journal
 from tenter.journal import Entry, MemoryStore, SqliteStore, Store, Stream
 from tenter.kernel import TenterError
 
@@ -76,6 +76,14 @@ async def test_only_some_of_many_ids_are_named() -> None:
 async def test_an_unknown_run_is_refused_with_what_to_do(wanted: str) -> None:
     with pytest.raises(TenterError, match=r"there is no run .*'tenter runs list' prints them"):
         await find_run(await store_with("abc1"), wanted)
+
+
+async def test_a_loop_is_found_among_loops_alone() -> None:
+    store = await store_with("abc1")
+    await store.append(Stream("loop", "abcd"), [Entry(kind="note", time=0, content={})])
+    assert (await find_loop(store, "abc")).stream == Stream("loop", "abcd")
+    with pytest.raises(TenterError, match="there is no loop 'abc1'; 'tenter loop list --all' prints them"):
+        await find_loop(store, "abc1")
 
 
 async def test_no_run_is_found_where_nothing_ran() -> None:

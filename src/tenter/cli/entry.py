@@ -27,10 +27,12 @@ VERBS: Final[Mapping[str, str]] = {
     "run": "Run a task with its hooks.",
     "runs": "What ran, and how it ended.",
     "hooks": "What runs at each point, and what ran.",
+    "loop": "Run an agent again and again until it is done, with hooks at each boundary.",
+    "emit": "Publish an event to the loop around an agent.",
 }
 """Each verb is the command of its name in the file of its name. What it is for stands here, so `--help` loads none."""
 
-FAILURE, MISTAKE, BUG, INTERRUPTED = 1, 2, 70, 130
+FAILURE, MISTAKE, UNTRUSTED, BUG, INTERRUPTED = 1, 2, 6, 70, 130
 
 
 class Verbs(click.Group):
@@ -65,7 +67,7 @@ class Verbs(click.Group):
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done or completed, 1 failed or cancelled, 2 usage or configuration, 3 blocked, 4 waiting for"
-    " a person, 5 escalated, 70 a bug of tenter, 130 interrupted.",
+    " a person, 5 escalated, 6 untrusted, 70 a bug of tenter, 130 interrupted.",
 )
 @click.version_option(package_name="tenter", message="%(prog)s %(version)s")
 @click.pass_context
@@ -107,7 +109,7 @@ def _told(error: BaseException, arguments: list[str], masks: list[Masking]) -> i
             code = error.exit_code
         case TenterError():
             _say(str(error), masks)
-            code = MISTAKE
+            code = UNTRUSTED if _is_untrusted(error) else MISTAKE
         case FileNotFoundError(filename=None) if _has_no_folder():
             _say("the working folder is not there any more; go to a folder that is", masks)
             code = MISTAKE
@@ -118,6 +120,13 @@ def _told(error: BaseException, arguments: list[str], masks: list[Masking]) -> i
             _report(error, arguments, masks)
             code = BUG
     return code
+
+
+def _is_untrusted(error: TenterError) -> bool:
+    # Late, because most verbs end without asking for anybody's trust.
+    from tenter.config import Untrusted
+
+    return isinstance(error, Untrusted)
 
 
 def _say(text: str, masks: list[Masking]) -> None:

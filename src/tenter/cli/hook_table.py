@@ -27,7 +27,8 @@ def table(listing: Listing, points: Sequence[Point], *, every: bool) -> Iterator
     if not all(row.certain for row in listing.rows):
         yield UNTOLD
     for one in listing.unlisted:
-        yield one_line(f"plugin {one.target} ({one.source}): known when it is loaded", 200)
+        mark = " [untrusted]" if one.untrusted else ""
+        yield one_line(f"plugin {one.target}{mark} ({one.source}): known when it is loaded", 200)
     if not (points or listing.unlisted):
         yield "no hooks; 'tenter hooks list --all' prints all points"
 
@@ -64,10 +65,11 @@ def _answers(point: Point) -> list[str]:
 
 def _cells(row: Row) -> tuple[str, ...]:
     name = row.name if row.certain else f"{row.name}*"
-    marks = [word for word, on in (("observe", row.observe), ("shadow", row.mode == "shadow")) if on]
+    states = (("untrusted", row.untrusted), ("observe", row.observe), ("shadow", row.mode == "shadow"))
+    marks = [word for word, on in states if on]
     body = row.kind == "body"
     return (
-        str(row.order),
+        "-" if row.untrusted else str(row.order),
         " ".join([name, *(f"[{mark}]" for mark in marks)]),
         row.band or "-",
         str(row.priority),

@@ -17,7 +17,20 @@ from tenter.cli.hook_table import POINTS, point_row, switched_off, table
 from tenter.cli.masking import Masking, mask, mask_of, masked
 from tenter.cli.options import config_option, json_option
 from tenter.cli.texts import json_text, one_line
-from tenter.config import Listing, Problem, Spec, list_hooks, load, load_user, user_file, validate
+from tenter.cli.trust import trust_note, trust_verb
+from tenter.config import (
+    Listing,
+    Problem,
+    Spec,
+    Trusted,
+    Untrusted,
+    list_hooks,
+    load,
+    load_user,
+    trust_state,
+    user_file,
+    validate,
+)
 from tenter.harness import BUILTIN_TOOLS, load_script
 from tenter.kernel import TextMask
 
@@ -40,17 +53,20 @@ def list_(point: str, *, every: bool, config: str, as_json: bool) -> None:
     wanted = [CATALOGUE.resolve(point, "the command line")] if point else list(POINTS)
     spec, user = load(config, builtin_tools=BUILTIN_TOOLS), load_user()
     found = list_hooks(spec, user)
+    state = trust_state(config, builtin_tools=BUILTIN_TOOLS)
+    if isinstance(state, Untrusted):
+        found = list_hooks(spec, user, trusted=False)
     names = {row.full_name for row in found.rows}
     shown = [one for one in wanted if every or point or one.name in names]
     listing = Listing(tuple(row for row in found.rows if row.full_name in {one.name for one in shown}), found.unlisted)
     if as_json:
-        off = {"switched_off": switched_off(spec, user)}
-        _print_json({"points": list(map(point_row, shown)), **_builtins(listing), **off}, _mask(spec, user))
+        told = {"switched_off": switched_off(spec, user), "trusted": isinstance(state, Trusted)}
+        _print_json({"points": list(map(point_row, shown)), **_builtins(listing), **told}, _mask(spec, user))
         return
     masking = _mask(spec, user)
     for line in table(listing, shown, every=every):
         click.echo(masking(line))
-    for line in switched_off(spec, user):
+    for line in (*switched_off(spec, user), *trust_note(state)):
         click.echo(one_line(masking(line), LONGEST))
 
 
@@ -61,17 +77,29 @@ def validate_(*, config: str, as_json: bool) -> int:
     """Check the configuration, and all that it names, without running any of it."""
     problems = validate(config, builtin_tools=BUILTIN_TOOLS, check_script=load_script)
     off = [] if problems else switched_off(load(config, builtin_tools=BUILTIN_TOOLS), load_user())
+    state = None if problems else trust_state(config, builtin_tools=BUILTIN_TOOLS)
     if as_json:
-        said = {"ok": not problems, "problems": list(map(_problem, problems)), "switched_off": off}
+        trusted = None if state is None else isinstance(state, Trusted)
+        said = {"ok": not problems, "problems": list(map(_problem, problems)), "switched_off": off, "trusted": trusted}
         _print_json(said, mask_of(config))
     else:
         masking = mask_of(config) if problems else str
         for problem in problems:
             click.echo(one_line(masking(str(problem)), LONGEST))
         click.echo(_verdict(len(problems), config), err=bool(problems))
-        for line in off:
+        for line in (*off, *([] if state is None else trust_note(state))):
             click.echo(one_line(line, LONGEST))
     return 2 if problems else 0
+
+
+@hooks.command(name="trust")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--digest", is_flag=True, help="Only print the digest, for TENTER_TRUST; record nothing.")
+@config_option
+@json_option
+def trust_(*, yes: bool, digest: bool, config: str, as_json: bool) -> int:
+    """Show what the project would run, and record that you trust it as it is now."""
+    return trust_verb(config, yes=yes, digest=digest, as_json=as_json)
 
 
 @hooks.command()
@@ -94,18 +122,21 @@ def schema(what: str, *, as_json: bool) -> None:
 
 @hooks.command()
 @click.option("--run", "run_id", default="", help="Only of this run (its id, or the beginning of it).")
-@click.option("--last", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
+@click.option("--loop", "loop_id", default="", help="Only of this loop, all of them; with --json as its telemetry.")
+@click.option("--last", type=click.IntRange(min=1), help="At most so many.  [default: 50, with --loop all]")
 @config_option
 @json_option
-def log(*, run_id: str, last: int, config: str, as_json: bool) -> None:
+def log(*, run_id: str, loop_id: str, last: int | None, config: str, as_json: bool) -> None:
     """Show the runs of hooks outside the process, the last ones, in the order in which they began."""
     import asyncio
 
-    from tenter.cli.hook_log import line, read_log
+    from tenter.cli.hook_log import line, read_log, telemetry
 
-    found = asyncio.run(read_log(Path(config), run_id, last))
+    if run_id and loop_id:
+        raise click.UsageError("--run and --loop exclude each other; give one of them")
+    found = asyncio.run(read_log(Path(config), run_id=run_id, loop_id=loop_id, last=last))
     if as_json:
-        click.echo(json_text(found))
+        click.echo(json_text(list(map(telemetry, found)) if loop_id else found))
         return
     for execution in found:
         click.echo(line(execution))

@@ -20,7 +20,9 @@ FILES: Final[Mapping[str, int]] = {"tenter.yaml": 0o666, "script.yaml": 0o666, "
 @click.argument("folder", default=".", type=click.Path(file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def init(folder: str, *, as_json: bool) -> None:
-    """Write a commented tenter.yaml, a script and an example hook into FOLDER. Overwrites nothing."""
+    """Write a commented tenter.yaml, a script and an example hook into FOLDER, and trust them. Overwrites nothing."""
+    from tenter.cli.trust import trust_new
+
     root = Path(folder)
     taken = [name for name in FILES if os.path.lexists(root / name)]
     if taken:
@@ -29,9 +31,12 @@ def init(folder: str, *, as_json: bool) -> None:
         _write(root / name, files("tenter.cli").joinpath("start", *name.split("/")).read_bytes(), mode)
         if not as_json:
             click.echo(f"wrote {escaped(str(root / name))}")
+    refused = trust_new(str(root / "tenter.yaml"))
     if as_json:
-        click.echo(json_text({"written": [str(root / name) for name in FILES]}))
+        click.echo(json_text({"written": [str(root / name) for name in FILES], "trusted": not refused}))
         return
+    told = f"not trusted yet ({refused}); 'tenter hooks trust' does it" if refused else "trusted what was written"
+    click.echo(escaped(told))
     go = "" if root.resolve() == Path.cwd() else f"cd {escaped(shlex.quote(folder))} && "
     click.echo(f"\nNext:\n  {go}tenter hooks list\n  {go}tenter run hello 'say hello'")
 

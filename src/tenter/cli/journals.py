@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import click
 
@@ -41,14 +41,25 @@ async def journal_of(config: Path) -> AsyncGenerator[Store | None]:
 
 async def find_run(store: Store | None, run_id: str) -> StreamSummary:
     """The run with that id, or the only one whose id begins so. Raises TenterError otherwise, naming what fits."""
-    known = () if store is None else await store.streams("run")
+    return await _find(store, "run", run_id)
+
+
+async def find_loop(store: Store | None, loop_id: str) -> StreamSummary:
+    """The same of a loop of which something is in the journal."""
+    return await _find(store, "loop", loop_id)
+
+
+async def _find(store: Store | None, kind: Literal["run", "loop"], wanted: str) -> StreamSummary:
+    known = () if store is None else await store.streams(kind)
     for summary in known:
-        if summary.stream.id == run_id:
+        if summary.stream.id == wanted:
             return summary
-    matches = [summary.stream.id for summary in known if run_id and summary.stream.id.startswith(run_id)]
+    matches = [summary for summary in known if wanted and summary.stream.id.startswith(wanted)]
     if len(matches) == 1:
-        return next(summary for summary in known if summary.stream.id == matches[0])
+        return matches[0]
     if matches:
-        some = ", ".join(matches[:MOST_NAMED]) + (", …" if len(matches) > MOST_NAMED else "")
-        raise TenterError(f"{run_id!r} begins {len(matches)} run ids ({some}); give more of it")
-    raise TenterError(f"there is no run {run_id!r}; 'tenter runs list' prints them")
+        ids = [summary.stream.id for summary in matches]
+        some = ", ".join(ids[:MOST_NAMED]) + (", …" if len(ids) > MOST_NAMED else "")
+        raise TenterError(f"{wanted!r} begins {len(ids)} {kind} ids ({some}); give more of it")
+    listed = "tenter runs list" if kind == "run" else "tenter loop list --all"
+    raise TenterError(f"there is no {kind} {wanted!r}; {listed!r} prints them")

@@ -1,5 +1,6 @@
 """Takes secrets out of what is printed (D§3.4), where no harness is at hand that knows them."""
 
+import functools
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -24,16 +25,21 @@ def mask(environment: Mapping[str, str] = os.environ) -> Masking:
 def mask_of(config: str, environment: Mapping[str, str] = os.environ) -> Masking:
     """Masks what `mask` does, and the values that the file at `config` and the user's file name as `secrets`.
 
-    The files are read when there is something to mask, as far as they can be.
+    The files are read when there is something to mask, once, as far as they can be.
     """
 
-    def masking(text: str) -> str:
+    @functools.cache
+    def masks() -> tuple[Masking, Masking]:
         from tenter.config import secret_names
         from tenter.kernel import TextMask
 
         names = secret_names(config, environment)
         values = [environment[name] for name in sorted(names) if name in environment]
-        return mask(environment)(TextMask(values).mask(text))
+        return TextMask(values).mask, mask(environment)
+
+    def masking(text: str) -> str:
+        told, guessed = masks()
+        return guessed(told(text))
 
     return masking
 

@@ -20,7 +20,7 @@ from tenter.cli.texts import escaped, json_text, one_line
 from tenter.kernel import TenterError
 
 if TYPE_CHECKING:
-    from tenter.config import ConfigError
+    from tenter.config import ConfigError, Pins
     from tenter.harness import Harness, RunResult
 
 EXIT_CODES: Final[Mapping[Status, int]] = {
@@ -92,11 +92,12 @@ def run(masks: list[Masking], **options: object) -> int:
     from tenter.cli.streams import output_kept
 
     request = msgspec.convert(options, Request)
+    pins = _trusted(request.config)
     if request.text == "-":
         request = msgspec.structs.replace(request, text=_standard_input())
     try:
         with output_kept():
-            finished = run_stoppable(_run(request, masks))
+            finished = run_stoppable(_run(request, masks, pins))
     except CutShort as error:
         raise click.ClickException(f"the run did not end by itself: {error}") from None
     if isinstance(finished, signal.Signals):
@@ -113,7 +114,18 @@ def _standard_input() -> str:
         raise click.UsageError(f"standard input is not UTF-8 (byte {error.start}); convert it first") from None
 
 
-async def _run(request: Request, masks: list[Masking]) -> Finished:
+def _trusted(config: str) -> "Pins":
+    """What holds the run to the project that its owner trusts. Raises Untrusted where nobody does."""
+    from tenter.cli.trust import trusted_project
+    from tenter.config import ConfigError
+
+    try:
+        return trusted_project(config).pins
+    except ConfigError as error:
+        raise _with_the_rest(error, config) from error
+
+
+async def _run(request: Request, masks: list[Masking], pins: "Pins") -> Finished:
     from tenter.catalogue import Limits
     from tenter.cli.hook_table import switched_off
     from tenter.cli.screen import Screen
@@ -123,7 +135,7 @@ async def _run(request: Request, masks: list[Masking]) -> Finished:
     from tenter.kernel import SYSTEM_CLOCK
 
     try:
-        harness = Harness.from_file(request.config, workspace=request.workspace)
+        harness = Harness.from_file(request.config, workspace=request.workspace, pins=pins)
         off = switched_off(load(request.config, builtin_tools=BUILTIN_TOOLS), load_user())
     except ConfigError as error:
         raise _with_the_rest(error, request.config) from error

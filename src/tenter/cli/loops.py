@@ -1,0 +1,48 @@
+"""The registry of loops, for the verbs that are about one or all of them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tenter.cli.masking import Masking, mask_of
+from tenter.kernel import TenterError
+
+if TYPE_CHECKING:
+    from tenter.loop import LoopRow, Registry
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A loop that was named on the command line, and what it is registered in."""
+
+    registry: "Registry"
+    row: "LoopRow"
+    mask: Masking
+    """Knows the secrets that the loop's configuration names."""
+
+
+def loops_of(config: str | None) -> "Registry":
+    """The loops of the repository of that configuration, or of the working folder.
+
+    Raises TenterError where there is no such file.
+    """
+    from tenter.loop import registry_of
+
+    if config is None:
+        return registry_of(Path.cwd())
+    path = Path(config).absolute()
+    if not path.exists():
+        raise TenterError(f"there is no configuration {config!r}; name another, or go to the repository's folder")
+    return registry_of(path.parent)
+
+
+def named_loop(config: str | None, named: str, masks: list[Masking]) -> Found:
+    """The loop with that id, or the only one whose id begins so. From now on its secrets are not told.
+
+    Raises TenterError (UnknownLoop, AmbiguousLoop) otherwise, naming what fits.
+    """
+    registry = loops_of(config)
+    row = registry.resolve(named)
+    mask = mask_of(row.config)
+    masks.append(mask)
+    return Found(registry, row, mask)

@@ -1,0 +1,44 @@
+"""What an iteration left in the events file: which bytes, and the events in them, masked (D§3.4)."""
+
+from pathlib import Path
+from typing import Final
+
+from tenter.kernel import Redactor
+from tenter.loop.events_file import EventsCut, read_events
+from tenter.loop.published import Malformed, count_lines, parse_events
+from tenter.loop.state import Batch, Published
+from tenter.loop.work import Worked
+
+LARGEST: Final = 64 << 20
+"""Bytes of events that one iteration takes in; the rest is for the next, so that nothing is lost and memory bounded."""
+
+
+def collected(path: Path, offset: int, worked: Worked, promise: str) -> Batch:
+    """What a run of the backend left behind `offset`. Raises TenterError where the file cannot be read.
+
+    A file that was cut is read from its new end on, and the agent is told so.
+    """
+    cut = ""
+    try:
+        data, stop = read_events(path, offset, limit=LARGEST)
+    except EventsCut as error:
+        data, offset, stop = b"", error.size, error.size
+        cut = str(error)
+    ok = worked.status == "ok"
+    return Batch(
+        start=offset,
+        stop=stop,
+        lines=count_lines(data),
+        cut=cut,
+        failed=worked.status == "failed",
+        error=worked.error,
+        promised=ok and worked.last_line == promise,
+        escalated=worked.queue if worked.status == "escalated" else None,
+    )
+
+
+async def events_of(path: Path, batch: Batch, *, lines: int, redactor: Redactor) -> tuple[Published | Malformed, ...]:
+    """The events of a batch, without what is secret; `lines` were read before it. The same in another process."""
+    data, _ = read_events(path, batch.start, limit=max(batch.stop - batch.start, 1))
+    events = parse_events(data[: batch.stop - batch.start], lines + 1)
+    return tuple([await redactor.apply(event) for event in events])

@@ -1,0 +1,224 @@
+"""`tenter loop resume`, `stop`, `restart` and `answer` from another process, as an operator uses them."""
+
+import json
+import re
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+from tests.commandline import LONGEST, TENTER, environment, gate, heard, run_json, started, tenter
+from tests.looping import EMIT, loop_project, loops, run_loop, suspends, wait_for
+
+DONE = "echo LOOP_COMPLETE"
+RUN = ("loop", "run", "--prompt", "do it")
+
+
+def held(folder: Path, agent: str = DONE, **loop: object) -> Path:
+    """A project whose loop is suspended before each iteration."""
+    return loop_project(folder, agent, hooks={"iteration.start.pre": [suspends(folder)]}, loop=loop)
+
+
+def one_of(folder: Path) -> Mapping[str, object]:
+    (row,) = loops(folder)
+    return row
+
+
+def died_suspended(folder: Path) -> str:
+    """The id of a suspended loop whose process was killed."""
+    with started(*RUN, cwd=folder) as running:
+        row = wait_for(folder, "suspended")
+        running.kill()
+        running.wait(LONGEST)
+    return str(row["loop_id"])
+
+
+def test_a_suspended_loop_goes_on_and_both_say_so(tmp_path: Path) -> None:
+    with started(*RUN, cwd=held(tmp_path)) as running:
+        loop_id = str(wait_for(tmp_path, "suspended")["loop_id"])
+        done = tenter("loop", "resume", loop_id, cwd=tmp_path)
+        _, err = running.communicate(timeout=LONGEST)
+    assert (done.code, done.out, done.err) == (0, f"the loop {loop_id} goes on\n", "")
+    assert running.returncode == 0
+    assert f"loop {loop_id}: suspended at pre.iteration.start by gate: " in err
+    assert f"; 'tenter loop resume {loop_id}' continues it\n" in err
+    assert f"loop {loop_id}: resumed at pre.iteration.start\n" in err
+
+
+def test_json_says_the_loop_the_result_and_a_message(tmp_path: Path) -> None:
+    run_loop(loop_project(tmp_path, DONE))
+    loop_id = str(one_of(tmp_path)["loop_id"])
+    for verb, result in (("resume", "not_suspended"), ("stop", "ended")):
+        told = run_json("loop", verb, loop_id, cwd=tmp_path)
+        assert told.keys() == {"loop_id", "result", "message"}
+        assert (told["loop_id"], told["result"]) == (loop_id, result)
+
+
+def test_resuming_a_loop_that_is_over_does_nothing_and_ends_with_0(tmp_path: Path) -> None:
+    run_loop(loop_project(tmp_path, DONE))
+    loop_id = str(one_of(tmp_path)["loop_id"])
+    done = tenter("loop", "resume", loop_id[:7], cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"the loop {loop_id} is not suspended: it completed at ")
+
+
+@pytest.mark.fault(45)
+def test_of_several_processes_that_resume_at_once_one_does_it_and_the_others_hear_by_whom(tmp_path: Path) -> None:
+    held(tmp_path, "echo once >> ran; " + DONE)
+    with started(*RUN, cwd=tmp_path) as running:
+        loop_id = str(wait_for(tmp_path, "suspended")["loop_id"])
+        words = [TENTER, "loop", "resume", loop_id, "--json"]
+        asking = [
+            subprocess.Popen(words, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
+            for _ in range(4)
+        ]
+        told = [json.loads(one.communicate(timeout=LONGEST)[0]) for one in asking]
+        assert running.wait(LONGEST) == 0
+    assert [one.returncode for one in asking] == [0] * 4
+    results = Counter(one["result"] for one in told)
+    assert results["resumed"] == 1
+    assert results.keys() <= {"resumed", "already_requested", "not_suspended"}
+    winner = next(one.pid for one, said in zip(asking, told, strict=True) if said["result"] == "resumed")
+    assert all(f"(process {winner})" in one["message"] for one in told if one["result"] == "already_requested")
+    assert (tmp_path / "ran").read_text() == "once\n"
+
+
+def test_a_suspended_loop_whose_process_is_gone_goes_on_in_the_one_that_resumes_it(tmp_path: Path) -> None:
+    loop_id = died_suspended(held(tmp_path))
+    done = tenter("loop", "resume", loop_id, cwd=tmp_path)
+    assert (done.code, done.out) == (0, ""), done.err
+    assert f"the loop {loop_id} is suspended and its process has ended; it goes on in this one\n" in done.err
+    assert f"loop {loop_id}: completed after 1 iteration" in done.err
+    assert one_of(tmp_path)["status"] == "completed"
+
+
+@pytest.mark.fault(45)
+def test_of_several_processes_that_continue_it_at_once_one_does_and_the_others_hear_by_whom(tmp_path: Path) -> None:
+    loop_id = died_suspended(held(tmp_path, "echo once >> ran; " + DONE))
+    words = [TENTER, "loop", "resume", loop_id, "--json"]
+    asking = [
+        subprocess.Popen(words, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    told = [json.loads(one.communicate(timeout=LONGEST)[0]) for one in asking]
+    assert [one.returncode for one in asking] == [0] * 4
+    assert len([one for one in told if one.get("reason") == "completed"]) == 1
+    others = {one["result"] for one in told if "result" in one}
+    assert others <= {"continued", "already_requested", "not_suspended", "resumed"}, told
+    assert (tmp_path / "ran").read_text() == "once\n"
+
+
+def test_a_loop_that_goes_on_in_this_process_gives_its_result_and_exit_code(tmp_path: Path) -> None:
+    loop_id = died_suspended(held(tmp_path, "exit 1", max_consecutive_failures=1))
+    done = tenter("loop", "resume", loop_id, "--json", cwd=tmp_path)
+    told = json.loads(done.out)
+    assert (done.code, told["reason"]) == (1, "consecutive_failures")
+    assert (told["loop_id"], told["result"]) == (loop_id, "continued")
+
+
+def test_a_crashed_loop_goes_on_where_it_was(tmp_path: Path) -> None:
+    with gate(tmp_path / "began") as began:
+        loop_project(
+            tmp_path, f'[ -e again ] && {DONE} && exit; touch again; echo $$ > "{tmp_path}/began"; exec sleep 60'
+        )
+        with started(*RUN, cwd=tmp_path) as running:
+            agent = int(heard(began))
+            running.kill()
+            running.wait(LONGEST)
+            subprocess.run(["kill", "-KILL", str(agent)], check=True)
+    done = tenter("loop", "resume", str(one_of(tmp_path)["loop_id"]), cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert one_of(tmp_path)["status"] == "completed"
+
+
+@pytest.mark.parametrize(("verb", "reason", "code"), [("stop", "stopped", 1), ("restart", "restart_requested", 3)])
+def test_a_loop_whose_process_is_gone_is_brought_to_its_end_in_this_one(
+    verb: str, reason: str, code: int, tmp_path: Path
+) -> None:
+    loop_id = died_suspended(held(tmp_path))
+    done = tenter("loop", verb, loop_id, cwd=tmp_path)
+    assert (done.code, one_of(tmp_path)["reason"]) == (code, reason), done.err
+    assert f"loop {loop_id}: {reason} after" in done.err
+
+
+@pytest.mark.fault(46)
+def test_a_suspended_loop_that_is_stopped_says_the_same_to_all(tmp_path: Path) -> None:
+    with started(*RUN, cwd=held(tmp_path)) as running:
+        loop_id = str(wait_for(tmp_path, "suspended")["loop_id"])
+        running.send_signal(signal.SIGSTOP)  # so that both are there when it looks
+        words = [[TENTER, "loop", verb, loop_id, "--json"] for verb in ("stop", "resume")]
+        asking = [
+            subprocess.Popen(one, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
+            for one in words
+        ]
+        for name in ("stop-requested", "resume-requested"):
+            wait_for(tmp_path, lambda _, name=name: (tmp_path / ".tenter" / name).exists())
+        running.send_signal(signal.SIGCONT)
+        stopped, resumed = (json.loads(one.communicate(timeout=LONGEST)[0]) for one in asking)
+        assert running.wait(LONGEST) == 1
+    assert [one.returncode for one in asking] == [0, 1]
+    assert (stopped["result"], resumed["result"]) == ("stopped", "stopped")
+    assert re.search(rf"was not resumed: it was stopped by \S+ \(process {asking[0].pid}\) at ", resumed["message"])
+    assert f"(process {asking[0].pid})" in stopped["message"]
+    assert one_of(tmp_path)["reason"] == "stopped"
+
+
+@pytest.mark.parametrize("data", [b"{", b'{"schema_version": 99}', None])
+def test_a_suspension_that_nobody_can_read_ends_with_1_and_is_left_as_it_is(data: bytes | None, tmp_path: Path) -> None:
+    loop_id = died_suspended(held(tmp_path))
+    path = tmp_path / ".tenter" / "suspend-state.json"
+    path.unlink() if data is None else path.write_bytes(data)
+    done = tenter("loop", "resume", loop_id, cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "suspend-state.json" in done.err
+    assert one_of(tmp_path)["status"] == "suspended"
+    if data is not None:
+        assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("verb", ["resume", "stop", "restart", "answer", "show", "logs", "prune"])
+def test_a_loop_that_is_unknown_or_not_one_ends_with_2_and_says_which_there_are(verb: str, tmp_path: Path) -> None:
+    loop_project(tmp_path, DONE)
+    more = ("yes",) if verb == "answer" else ()
+    done = tenter("loop", verb, "loop-x", *more, cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert "there is no loop 'loop-x'" in done.err
+    for _ in range(2):
+        run_loop(tmp_path)
+    done = tenter("loop", verb, "loop-", *more, cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert all(str(row["loop_id"]) in done.err for row in loops(tmp_path))
+
+
+@pytest.mark.fault(56)
+def test_a_loop_whose_project_was_changed_since_it_was_trusted_is_not_continued(tmp_path: Path) -> None:
+    loop_id = died_suspended(held(tmp_path))
+    done = tenter("loop", "resume", loop_id, cwd=tmp_path, TENTER_TRUST="")
+    assert done.code == 6, done.err
+    assert one_of(tmp_path)["status"] == "suspended"
+
+
+def asking(folder: Path) -> Path:
+    return loop_project(
+        folder, f'cat > "given-$TENTER_ITERATION"; [ "$TENTER_ITERATION" = 2 ] && {DONE} || {EMIT} human.interact "go?"'
+    )
+
+
+def test_an_answer_reaches_the_agent_as_it_was_given(tmp_path: Path) -> None:
+    with started(*RUN, cwd=asking(tmp_path)) as running:
+        row = wait_for(tmp_path, lambda row: row["question"] is not None)
+        done = tenter("loop", "answer", str(row["loop_id"]), "yes, $(touch ran) 'now'", cwd=tmp_path)
+        assert running.wait(LONGEST) == 0
+    assert (done.code, done.out) == (0, f"the loop {row['loop_id']} has the answer\n"), done.err
+    assert "yes, $(touch ran) 'now'" in (tmp_path / "given-2").read_text()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_loop_that_asks_nothing_is_not_answered_and_that_ends_with_1(tmp_path: Path) -> None:
+    run_loop(loop_project(tmp_path, DONE))
+    loop_id = str(one_of(tmp_path)["loop_id"])
+    told = tenter("loop", "answer", loop_id, "yes", "--json", cwd=tmp_path)
+    assert (told.code, cast("Mapping[str, object]", json.loads(told.out))["result"]) == (1, "no_question")
