@@ -43,6 +43,7 @@ tests: $(TEST_READY)
 
 docs: $(TEST_READY)
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/generate_acceptance.py
 
 bench: $(TEST_READY)
 	$(BIN)/python -m benchmarks

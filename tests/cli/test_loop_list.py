@@ -116,11 +116,13 @@ def test_why_a_loop_failed_is_listed_on_one_line_and_obeyed_by_no_terminal(tmp_p
 
 
 def test_secrets_of_each_loop_are_masked(tmp_path: Path) -> None:
-    loop_project(tmp_path, DONE, spec={"secrets": ["PLAIN_NAME"]})
+    hook = command_hook(tmp_path, "guard", "echo 'no opensesame here' >&2; exit 1")
+    loop_project(tmp_path, DONE, hooks={"loop.start.pre": [hook]}, spec={"secrets": ["PLAIN_NAME"]})
     tenter("loop", "run", "--prompt", "open with opensesame", cwd=tmp_path)
     for words in (("list", "--all"), ("list", "--all", "--json")):
         shown = tenter("loop", *words, cwd=tmp_path, PLAIN_NAME="opensesame").out
         assert "open with [redacted]" in shown
+        assert "opensesame" not in shown
 
 
 def test_the_loops_of_another_repository_are_listed_by_its_configuration(tmp_path: Path) -> None:

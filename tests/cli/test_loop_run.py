@@ -156,9 +156,11 @@ def test_in_a_pipe_a_loop_says_where_it_works_what_it_is_at_and_how_it_ended(tmp
 
 
 def test_with_json_the_result_is_the_one_document_on_standard_output(tmp_path: Path) -> None:
-    hook = command_hook(tmp_path, "prints", "echo to-stdout")
-    done = run_loop(loop_project(tmp_path, DONE, hooks={"loop.start.pre": [hook]}), "--json")
+    (tmp_path / "noisy.py").write_text("def prints(event):\n    print('to-stdout')\n")
+    hooks = [command_hook(tmp_path, "echoes", "echo to-stdout"), {"name": "prints", "python": "noisy:prints"}]
+    done = run_loop(loop_project(tmp_path, DONE, hooks={"loop.start.pre": hooks}), "--json")
     assert (done.code, len(done.out.splitlines())) == (0, 1)
+    assert "to-stdout\n" in done.err
     result = json.loads(done.out)
     assert result["reason"] == "completed"
     assert (result["loop_id"], result["workspace"]) == (only(tmp_path)["loop_id"], str(tmp_path))
@@ -229,6 +231,24 @@ def test_a_failed_preflight_ends_with_2_and_starts_nothing(tmp_path: Path) -> No
     assert not (tmp_path / "ran").exists()
     assert run_loop(tmp_path, "--skip-preflight", "--max-iterations", "1").code == 2
     assert (tmp_path / "ran").exists()
+
+
+def test_a_dry_run_says_what_would_run_and_starts_nothing(tmp_path: Path) -> None:
+    hook = command_hook(tmp_path, "guard", "touch ran")
+    loop_project(tmp_path, "touch ran", hooks={"loop.start.pre": [hook]}, loop={"max_iterations": 7})
+    before = sorted(tmp_path.rglob("*"))
+    done = run_loop(tmp_path, "--dry-run")
+    assert (done.code, done.err) == (0, "")
+    said = dict(line.split(None, 1) for line in done.out.splitlines())
+    assert {name: said[name] for name in ("workspace:", "prompt:", "max_iterations:", "hooks:")} == {
+        "workspace:": str(tmp_path),
+        "prompt:": "do it",
+        "max_iterations:": "7",
+        "hooks:": "loop.start.pre: guard (command)",
+    }
+    told = json.loads(run_loop(tmp_path, "--dry-run", "--json", "--max-iterations", "3").out)
+    assert (told["max_iterations"], told["hooks"]) == (3, ["loop.start.pre: guard (command)"])
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.promise(4)

@@ -68,12 +68,10 @@ class Living:
 
 
 @contextmanager
-def living(
-    *arguments: str, cwd: Path, limit: Callable[[], None] | None = None, within: Sequence[str] = (), **variables: str
-) -> Generator[Living]:
+def living(*arguments: str, cwd: Path, within: Sequence[str] = (), **variables: str) -> Generator[Living]:
     """Runs `tenter` (a loop, where no arguments say otherwise) meanwhile; what is left of it at the end is killed.
 
-    `limit` is called in the process before it begins; `within` are words of a command that runs it.
+    `within` are words of a command that runs it.
     """
     said = cwd.parent / f"{cwd.name}-said"
     said.mkdir(exist_ok=True)
@@ -87,7 +85,6 @@ def living(
             stdin=subprocess.DEVNULL,
             stdout=to_out,
             stderr=to_err,
-            preexec_fn=limit,
             start_new_session=True,
         )
     try:
@@ -121,10 +118,10 @@ def row(folder: Path) -> dict[str, object]:
     return found
 
 
-def release(folder: Path) -> dict[str, object] | None:
-    """The decision on the loop's last suspension, as the registry has it."""
-    told = row(folder)["released"]
-    return None if told is None else json.loads(str(told))
+def release(folder: Path) -> tuple[str, int, str]:
+    """What ended the last suspension of the only loop, as the registry has it: how, by which process, and when."""
+    told = json.loads(str(row(folder)["released"]))
+    return told["how"], told["by"]["pid"], told["at"]
 
 
 def loop_id(folder: Path) -> str:
@@ -181,9 +178,9 @@ def started_nothing(folder: Path) -> None:
     assert not (folder / "ran").exists()
 
 
-def git_project(folder: Path, agent: str, **settings: object) -> Path:
+def git_project(folder: Path, agent: str, hooks: Mapping[str, object]) -> Path:
     """A project with a loop in a git repository with a commit."""
-    loop_project(folder, agent, **settings)
+    loop_project(folder, agent, hooks=hooks)
     git(folder, "init", "--quiet", "--initial-branch=main")
     commit(folder)
     return folder
@@ -208,7 +205,9 @@ def mounting(setup: str) -> tuple[str, ...]:
     if program is None:
         pytest.skip("there is no `unshare`, by which a process gets mounts of its own")
     words = (program, "--user", "--map-root-user", "--mount", "--")
-    tried = subprocess.run([*words, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False, timeout=9)
+    tried = subprocess.run(
+        [*words, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False, timeout=9
+    )
     if tried.returncode:
         pytest.skip(f"a process may have no mounts of its own here: {tried.stderr.decode().strip()}")
     return (*words, "/bin/sh", "-c", f'{setup}\nexec "$@"', "sh")

@@ -85,7 +85,9 @@ def test_a_loop_that_is_told_to_end_ends_in_whatever_it_does_and_tells_its_hooks
         loop.process.send_signal(number)
         done = loop.end(15)
     # a cancelled loop that is told to end while it tells its hooks how it ended has ended for that reason
-    ended_well(done, tmp_path, code=CODES[number], reason="cancelled" if phase == "its ending is told" else "interrupted")
+    ended_well(
+        done, tmp_path, code=CODES[number], reason="cancelled" if phase == "its ending is told" else "interrupted"
+    )
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
     assert [one["context"]["termination_reason"] for one in told] == [row(tmp_path)["reason"]]
     assert json.loads(kept(tmp_path, "summary.json").read_text())["reason"] == row(tmp_path)["reason"]
@@ -116,7 +118,9 @@ def test_what_cannot_be_asked_to_end_is_ended_with_all_that_it_started(phase: st
         ended_well(loop.end(15), tmp_path, code=143, reason="interrupted")
 
 
-def test_the_agent_of_a_loop_that_is_killed_is_not_ours_to_end_and_the_loop_is_listed_as_crashed(tmp_path: Path) -> None:
+def test_a_loop_that_is_killed_is_listed_as_crashed_with_what_to_do(
+    tmp_path: Path,
+) -> None:
     with living(cwd=loop_project(tmp_path, "echo $$ > began; exec sleep 60")) as loop:
         comes_to(loop, tmp_path, "")
         loop.kill()

@@ -139,26 +139,39 @@ async def test_a_loop_that_is_interrupted_while_its_backend_runs_ends_the_backen
     assert told == [("backend", "ended"), *once("interrupted")]
 
 
-async def test_a_second_interruption_does_not_keep_the_end_from_being_told(tmp_path: Path) -> None:
+async def test_a_second_interruption_cuts_the_hooks_of_the_end_short_and_the_end_is_on_record(tmp_path: Path) -> None:
     told: Told = []
     here, ending = asyncio.Event(), asyncio.Event()
-    goes_on = asyncio.Event()
+    hooks = [hangs_at("loop.start.pre", here), hangs_at("loop.error.pre", ending), *ends(told)]
+    run = world(tmp_path, hooks=hooks)
+    running = asyncio.create_task(run.run())
+    await asyncio.wait_for(here.wait(), LONGEST)
+    running.cancel()
+    await asyncio.wait_for(ending.wait(), LONGEST)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, LONGEST)
+    assert told == once("interrupted")[:1]
+    assert (run.row.reason, run.row.status, run.place.summary.exists()) == ("interrupted", "failed", True)
+
+
+async def test_an_interruption_of_a_loop_that_has_failed_lets_its_end_be_told(tmp_path: Path) -> None:
+    told: Told = []
+    ending, goes_on = asyncio.Event(), asyncio.Event()
 
     async def is_slow(event: Event) -> None:
         ending.set()
         await goes_on.wait()
 
     slow = Declaration(name="slow", point="loop.error.pre", call=is_slow)
-    run = world(tmp_path, hooks=[hangs_at("loop.start.pre", here), slow, *ends(told)])
+    run = world(tmp_path, hooks=[slow, *ends(told)], store=Full(3))
     running = asyncio.create_task(run.run())
-    await here.wait()
-    running.cancel()
-    await ending.wait()
+    await asyncio.wait_for(ending.wait(), LONGEST)
     running.cancel()
     goes_on.set()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(running, LONGEST)
-    assert told == once("interrupted")
+    assert told == once("failed")
 
 
 async def test_an_interrupted_loop_waits_for_no_retry_and_no_person_at_its_end(tmp_path: Path) -> None:
@@ -190,14 +203,24 @@ class Full(MemoryStore):
 
 ENTRIES = 19
 """Of the loop below, with that of its end."""
+PLAN: Turn = [("plan.a", 1), ("part.b", 2)]
+
+
+def watching(told: Told) -> list[Declaration]:
+    """Hooks that hear of a plan and of the end, and one that suspends the first iteration."""
+
+    def hears(event: Event) -> None:
+        told.append(("plan.created.post", ""))
+
+    plan = Declaration(name="plan", point="plan.created.post", call=hears)
+    return [*ends(told), plan, says("iteration.start.pre", SURE, None)]
 
 
 @pytest.mark.fault(38)
 @pytest.mark.parametrize("room", range(ENTRIES + 1))
 async def test_a_journal_that_is_full_at_any_entry_ends_the_loop_with_word_of_it(tmp_path: Path, room: int) -> None:
     told: Told = []
-    gate = says("iteration.start.pre", SURE, None)
-    run = world(tmp_path, [("plan.a", 1)], hooks=[*ends(told), gate], store=Full(room), when_held=[resume])
+    run = world(tmp_path, PLAN, hooks=watching(told), store=Full(room), when_held=[resume])
     result = await run.run()
     errors = [one for one in told if one[0].startswith("loop.error")]
     if room >= ENTRIES - 1:  # all but the last entry, of an end that is known
@@ -211,8 +234,7 @@ async def test_a_journal_that_is_full_at_any_entry_ends_the_loop_with_word_of_it
 
 
 async def test_that_loop_makes_so_many_entries(tmp_path: Path) -> None:
-    gate = says("iteration.start.pre", SURE, None)
-    run = world(tmp_path, [("plan.a", 1)], hooks=[gate], when_held=[resume])
+    run = world(tmp_path, PLAN, hooks=watching([]), when_held=[resume])
     await run.run()
     assert len(await run.journal()) == ENTRIES
 
@@ -246,13 +268,7 @@ async def test_a_loop_whose_process_dies_at_any_entry_goes_on_and_loses_nothing(
     tmp_path: Path, entry: int, kept: bool
 ) -> None:
     told: Told = []
-    turns: Sequence[Turn] = [[("plan.a", 1), ("part.b", 2)]]
-
-    def hears(event: Event) -> None:
-        told.append(("plan.created.post", ""))
-
-    plan = Declaration(name="plan", point="plan.created.post", call=hears)
-    hooks = [*ends(told), plan, says("iteration.start.pre", SURE, None)]
+    turns, hooks = [PLAN], watching(told)
     run = world(tmp_path, *turns, hooks=hooks, store=Deadly(entry, kept=kept), when_held=[resume])
     await run.run_and_die()
     again = await continued(run, *turns[len(run.agent.works) :], hooks=hooks, when_held=[resume])

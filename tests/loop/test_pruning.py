@@ -188,6 +188,15 @@ def with_a_damaged_state(row: LoopRow) -> None:
     place_of(row).suspend_state.write_bytes(b"{")
 
 
+def test_a_state_that_nobody_can_read_is_left_where_it_is(tmp_path: Path) -> None:
+    root = repository(tmp_path)
+    row = registered(root, "loop-a")
+    with_a_damaged_state(row)
+    (pruned,) = prune(registry_of(root))
+    assert (pruned.result, ids(root)) == ("removed", set())
+    assert place_of(row).suspend_state.read_bytes() == b"{"
+
+
 @pytest.mark.parametrize("befell", [nothing, without_its_folder, without_its_worktree, with_a_damaged_state])
 def test_what_is_gone_already_is_no_error(befell: Callable[[LoopRow], None], tmp_path: Path) -> None:
     root = repository(tmp_path)

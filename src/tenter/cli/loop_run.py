@@ -174,4 +174,5 @@ def _show_plan(plan: "DryRun", mask: Masking, *, as_json: bool) -> None:
     for name, value in told.items():
         several = cast("list[object]", value) if isinstance(value, list) else [value]
         for one in several:
-            click.echo(one_line(f"{name + ':':16} {one if isinstance(one, str) else json_text(one)}", LONGEST))
+            if one is not None:
+                click.echo(one_line(f"{name + ':':25} {one if isinstance(one, str) else json_text(one)}", LONGEST))

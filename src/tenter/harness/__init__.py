@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tenter.harness.setup import (
         Given as Given,
         Setup as Setup,
+        redactor_for as redactor_for,
         set_up as set_up,
     )
     from tenter.harness.shielded import (
@@ -56,6 +57,7 @@ __all__ = [
     "ToolError",
     "Watcher",
     "load_script",
+    "redactor_for",
     "set_up",
     "tool",
     "uncut",
@@ -82,6 +84,7 @@ __getattr__ = opener(
         "setup": (
             "Given",
             "Setup",
+            "redactor_for",
             "set_up",
         ),
         "shielded": ("uncut",),

@@ -117,6 +117,7 @@ def build(checked: Checked, row: LoopRow, registry: Registry, *, tell: Listener,
         place.output,
         setup.redactor.mask_fuzzy,
         lambda line: tell(Told(kind="output", loop_id=row.loop_id, text=line)),
+        note=told,
         now=setup.clock.now,
     )
     equipment = Equipment(

@@ -32,9 +32,7 @@ async def finish(parts: Parts, state: LoopState, record: LoopRecord) -> LoopResu
     record.let_go()
     await record.ended({"status": result.status, **msgspec.structs.asdict(result)})
     _contained(parts, lambda: write_summary(parts.place, summary))
-    _contained(parts, lambda: clear_state(parts.place))
-    _contained(parts, lambda: _clear_signals(parts.place))
-    _contained(
+    is_known = _contained(
         parts,
         lambda: parts.registry.update(
             parts.loop_id,
@@ -47,6 +45,9 @@ async def finish(parts: Parts, state: LoopState, record: LoopRecord) -> LoopResu
             question=None,
         ),
     )
+    if is_known:  # else it is listed as suspended yet, and whoever continues it needs that state
+        _contained(parts, lambda: clear_state(parts.place))
+        _contained(parts, lambda: _clear_signals(parts.place))
     parts.tell("ended", "\n".join(summary_lines(summary)))
     return result
 
@@ -116,8 +117,11 @@ def _clear_signals(place: Place) -> None:
         place.signal(kind).unlink(missing_ok=True)
 
 
-def _contained(parts: Parts, step: Callable[[], object]) -> None:
+def _contained(parts: Parts, step: Callable[[], object]) -> bool:
+    """Whether it was done; why it was not is told."""
     try:
         step()
     except (TenterError, JournalError, OSError) as error:
         parts.note(str(error))
+        return False
+    return True

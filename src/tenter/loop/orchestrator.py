@@ -193,6 +193,8 @@ class Orchestrator:
             event = events[index]
             if isinstance(event, Malformed) or not (event.topic.startswith(PLANS) or event.topic == ASK):
                 continue
+            if event.topic != ASK and not self._points.is_heard(PLAN_CREATED):  # an agent may publish very many
+                continue
             if index != self._index():
                 self.state = self._at_event(self.state, index)
             await (self._question(event) if event.topic == ASK else self._plan(event))

@@ -5,6 +5,7 @@ a bounded part of the output, however much there is, and knows nothing of what i
 """
 
 import codecs
+import contextlib
 import os
 import re
 from collections import deque
@@ -29,8 +30,11 @@ AHEAD: Final = 32 * 1024
 """Characters beyond a piece that are looked at: a secret that begins in the piece ends in them."""
 
 _MARKS: Final = {"stdout": "out", "stderr": "err"}
-_OBEYED: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-"""What a terminal or an editor would obey, or take for the end of a line; a tab is harmless."""
+_OBEYED: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
+"""What a terminal or an editor would obey, or take for the end of a line; a tab is harmless. Whole runs of it: an agent
+may print a gigabyte of them."""
+_NEAR: Final = (*range(0xA0), 0x61C, *range(0x200E, 0x2070), 0xFEFF)
+_WRITTEN: Final = {number: repr(chr(number))[1:-1] for number in _NEAR if _OBEYED.match(chr(number))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +56,18 @@ class OutputLog:
         mask: Masking,
         show: Callable[[str], None] | None = None,
         *,
+        note: Callable[[str], None] | None = None,
         now: Callable[[], float],
     ) -> None:
         """`mask` takes secrets out of a text of any number of lines; `show` gets each line as it is written.
 
-        `now` tells seconds since the epoch.
+        `note` hears, once, that the file cannot be written; without it `show` does. `now` tells seconds since the
+        epoch.
         """
         self._path = path
         self._mask = mask
         self._show = show
+        self._note = note
         self._now = now
         self._file: int | None = None
         self._torn = False
@@ -122,7 +129,12 @@ class OutputLog:
         except OSError as error:
             if not self.lost_lines:
                 name = str(self._path)
-                self._tell(f"the log {name!r} cannot be written: {error.strerror}; the loop goes on without it")
+                told = f"the log {name!r} cannot be written: {error.strerror}; the loop goes on without it"
+                if self._note is None:
+                    self._tell(told)
+                else:
+                    with contextlib.suppress(Exception):  # as in `_tell`
+                        self._note(told)
             self.lost_lines += len(pieces)
 
     def _opened(self) -> int:
@@ -184,4 +196,4 @@ class _Lines:
 
 def _shown(text: str) -> str:
     r"""`text` with all that a terminal would obey written as `\x1b`."""
-    return text if text.isprintable() else _OBEYED.sub(lambda found: repr(found[0])[1:-1], text)
+    return text if text.isprintable() else _OBEYED.sub(lambda found: found[0].translate(_WRITTEN), text)

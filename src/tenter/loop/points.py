@@ -62,6 +62,12 @@ class Points:
         """One boundary of the loop, from its `pre` or, where the loop goes on from there, from its `post`."""
         return Crossing(self, operation)
 
+    def is_heard(self, operation: Operation[Any, Any]) -> bool:
+        """Whether a hook is at one of its sides, or somebody waits there: else there is nothing to cross."""
+        chains = self.parts.setup.runtime.chains
+        sides = (f"{operation.name}.pre", f"{operation.name}.post")
+        return self.continued is not None or not all(chains[side].empty for side in sides)
+
     def take_continued(self) -> SuspendState | None:
         continued, self.continued = self.continued, None
         return continued

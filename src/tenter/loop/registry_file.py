@@ -57,6 +57,7 @@ _BY_ERRNO: Final[dict[int | None, str]] = {
     errno.EACCES: _READ_ONLY,
     errno.EPERM: _READ_ONLY,
     errno.EROFS: _READ_ONLY,
+    errno.ENOTDIR: "something else stands where its folder should be; take it away",
 }
 
 

@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 
 from tenter.config import load, load_user, require_trust
-from tenter.harness import BUILTIN_TOOLS, uncut
+from tenter.harness import BUILTIN_TOOLS, redactor_for, uncut
 from tenter.journal import Stream
 from tenter.kernel import SYSTEM_CLOCK, SYSTEM_RANDOM, TenterError
 from tenter.loop.building import Built, Checked, build
@@ -121,7 +121,9 @@ def _new_id() -> str:
 
 def _row(checked: Checked, loop_id: str) -> LoopRow:
     process, project = this_process(), str(checked.project)
-    request = msgspec.structs.replace(checked.request, config=os.path.realpath(checked.request.config))
+    mask = redactor_for(checked.spec, checked.user, os.environ).mask_text  # a registry tells for years what it is told
+    prompt = None if checked.request.prompt is None else mask(checked.request.prompt)
+    request = msgspec.structs.replace(checked.request, config=os.path.realpath(checked.request.config), prompt=prompt)
     return LoopRow(
         loop_id=loop_id,
         primary=True,
@@ -130,7 +132,7 @@ def _row(checked: Checked, loop_id: str) -> LoopRow:
         config=request.config,
         pid=process.pid,
         started=process.started,
-        prompt=checked.prompt,
+        prompt=mask(checked.prompt),
         started_at=SYSTEM_CLOCK.now(),
         backend=told_backend(checked),
         request=cast("dict[str, object]", msgspec.to_builtins(request)),

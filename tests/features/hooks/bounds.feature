@@ -19,7 +19,7 @@ Feature: Hooks within bounds, and on record
     And the hooks:
       """
       pre.loop.start:
-        - {name: hangs, command: [./hooks/hangs.sh], on_error: warn, timeout_seconds: 0.5, grace_seconds: 0.2}
+        - {name: hangs, command: [./hooks/hangs.sh], on_error: warn, timeout_seconds: 1, grace_seconds: 0.2}
       """
     And the owner commits and trusts the project
     When the loop runs
@@ -63,7 +63,7 @@ Feature: Hooks within bounds, and on record
       pre.loop.start:
         - {name: passes, command: [./hooks/ends.sh, "0"], on_error: block}
         - {name: fails, command: [./hooks/ends.sh, "3"], on_error: warn}
-        - {name: hangs, command: [./hooks/ends.sh, hangs], on_error: warn, timeout_seconds: 0.5, grace_seconds: 0.2}
+        - {name: hangs, command: [./hooks/ends.sh, hangs], on_error: warn, timeout_seconds: 1, grace_seconds: 0.2}
       """
     And the owner commits and trusts the project
     When the loop runs

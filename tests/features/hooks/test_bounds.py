@@ -38,7 +38,7 @@ def times(world: World) -> None:
         assert isinstance(duration, int | float)
         assert began <= over <= made
         assert abs(over - began - timedelta(milliseconds=duration)) <= ROUNDING
-        assert (duration >= 500) == (hook == "hangs")
+        assert (duration >= 1000) == (hook == "hangs")
 
 
 def _moment(text: object) -> datetime:

@@ -109,7 +109,7 @@ def opens(world: World, gate: str) -> None:
 
 @when("its process stands still")
 def stands_still(world: World) -> None:
-    _stop(world)
+    world.loop.process.send_signal(signal.SIGSTOP)
 
 
 @when("two operators resume it, and its process goes on")
@@ -222,7 +222,7 @@ def interrupts(world: World) -> None:
 def resumes_with_copy(world: World) -> None:
     """The loop stands still while its operator writes the signal, so that there is something to copy."""
     request = world.loop.workspace / ".tenter" / "resume-requested"
-    _stop(world)
+    world.loop.process.send_signal(signal.SIGSTOP)
     with ThreadPoolExecutor(1) as operator:
         asked = operator.submit(world.tenter, "loop", "resume", world.loop.id, "--json")
         wait_until(request.exists, "the operator has asked")
@@ -241,10 +241,3 @@ def puts_back(world: World) -> None:
 def taken(world: World) -> None:
     request = world.loop.workspace / ".tenter" / "resume-requested"
     world.loop.until(lambda: not request.exists(), "the signal is taken away")
-
-
-def _stop(world: World) -> None:
-    """Not before it has told of its suspension: it would stand still with the registry in its hands."""
-    told = f"suspended at {world.states[-1]['phase_event']}"
-    world.loop.until(lambda: world.loop.err.count(told) == len(world.states), "it tells that it is suspended")
-    world.loop.process.send_signal(signal.SIGSTOP)

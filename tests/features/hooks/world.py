@@ -26,7 +26,7 @@ TENTER = Path(sys.executable).with_name("tenter")
 LONGEST = 30.0
 """Seconds that a command may take."""
 LOOK_SECONDS = 0.02
-BEGAN = re.compile(r"^loop (loop-[0-9a-f]{4}-[0-9a-f]{4}) in (.+)$", re.MULTILINE)
+BEGAN = re.compile(r"^loop (loop-[0-9a-f]{4}-[0-9a-f]{4}) in (.+)\n", re.MULTILINE)
 PROMPT = "Build the thing."
 
 PRELUDE = """\
@@ -285,7 +285,7 @@ class World:
         return loop.workspace / ".tenter" / "suspend-state.json"
 
     def suspended(self, loop: Loop) -> dict[str, object]:
-        """Waits for a suspension that was not seen yet; its state."""
+        """Waits for a suspension that was not seen yet, until the loop has told of it everywhere; its state."""
         seen = [state["suspension_id"] for state in self.states]
 
         def new() -> bool:
@@ -296,6 +296,8 @@ class World:
         state = read_json(self.suspend_state(loop))
         assert state is not None
         self.states.append(state)
+        told = f": suspended at {state['phase_event']} "
+        loop.until(lambda: loop.err.count(told) >= len(self.states), "it tells that it is suspended")
         return state
 
 
