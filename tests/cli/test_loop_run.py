@@ -1,6 +1,7 @@
 """`tenter loop run`, as a user runs it: its exit codes, what goes to which stream, and how it is interrupted."""
 
 import json
+import os
 import re
 import signal
 from collections.abc import Mapping
@@ -231,6 +232,20 @@ def test_a_failed_preflight_ends_with_2_and_starts_nothing(tmp_path: Path) -> No
     assert not (tmp_path / "ran").exists()
     assert run_loop(tmp_path, "--skip-preflight", "--max-iterations", "1").code == 2
     assert (tmp_path / "ran").exists()
+
+
+def test_a_loop_goes_on_when_nobody_can_be_told_any_more(tmp_path: Path) -> None:
+    with gate(tmp_path / "began") as began:
+        first = f'[ "$TENTER_ITERATION" = 1 ] && echo now > "{tmp_path}/began" && cat go'
+        loop_project(tmp_path, f'{first}; [ "$TENTER_ITERATION" = 3 ] && {DONE}; true')
+        os.mkfifo(tmp_path / "go")
+        with started("loop", "run", "--prompt", "do it", cwd=tmp_path) as running:
+            assert running.stderr is not None
+            heard(began)
+            running.stderr.close()
+            (tmp_path / "go").write_text("go\n")
+            assert running.wait(LONGEST) == 0
+    assert (only(tmp_path)["status"], only(tmp_path)["iteration"]) == ("completed", 3)
 
 
 def test_a_dry_run_says_what_would_run_and_starts_nothing(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.commandline import tenter
-from tests.faults.living import DONE, Living, ended_well, kept, living, loop_id, row, runs
+from tests.commandline import LONGEST, TENTER, environment, tenter
+from tests.faults.living import DONE, RUN, Living, ended_well, kept, living, loop_id, row, runs, suspended
 from tests.looping import EMIT, command_hook, loop_project, suspends
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -84,10 +85,9 @@ def test_a_loop_that_is_told_to_end_ends_in_whatever_it_does_and_tells_its_hooks
         comes_to(loop, tmp_path, says)
         loop.process.send_signal(number)
         done = loop.end(15)
-    # a cancelled loop that is told to end while it tells its hooks how it ended has ended for that reason
-    ended_well(
-        done, tmp_path, code=CODES[number], reason="cancelled" if phase == "its ending is told" else "interrupted"
-    )
+    # a loop whose hooks are told already how it ended has ended for that reason
+    reason = "cancelled" if phase == "its ending is told" else "interrupted"
+    ended_well(done, tmp_path, code=CODES[number], reason=reason)
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
     assert [one["context"]["termination_reason"] for one in told] == [row(tmp_path)["reason"]]
     assert json.loads(kept(tmp_path, "summary.json").read_text())["reason"] == row(tmp_path)["reason"]
@@ -131,3 +131,34 @@ def test_a_loop_that_is_killed_is_listed_as_crashed_with_what_to_do(
         assert f"'tenter loop resume {loop_id(tmp_path)}' continues it" in listed.out
     finally:
         os.kill(agent, signal.SIGKILL)
+
+
+def test_a_loop_that_waits_for_another_one_is_told_to_end_before_it_has_begun(tmp_path: Path) -> None:
+    loop_project(tmp_path, DONE, hooks={"iteration.start.pre": [suspends(tmp_path)]})
+    with suspended(tmp_path), living(*RUN, "--exclusive", cwd=tmp_path) as waiting:
+        waiting.says(f"waits for the loop {loop_id(tmp_path)}, which holds {tmp_path} (suspended)")
+        waiting.process.send_signal(signal.SIGTERM)
+        done = waiting.end(15)
+        assert (done.code, "Traceback" in done.err) == (143, False), done
+        assert row(tmp_path)["status"] == "suspended", "the other loop is as it was, and the only one"
+
+
+def test_a_loop_that_nobody_listens_to_any_more_goes_on(tmp_path: Path) -> None:
+    loop_project(
+        tmp_path, f"echo x >> began; while [ ! -e go ]; do :; done; [ $(wc -l < began) = 20 ] && {DONE}; exit 0"
+    )
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [TENTER, *RUN],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=writing,
+    )
+    os.close(writing)
+    assert os.read(reading, 4096)
+    os.close(reading)
+    (tmp_path / "go").touch()
+    process.wait(LONGEST)
+    assert (row(tmp_path)["reason"], row(tmp_path)["iteration"]) == ("completed", 20)

@@ -122,6 +122,12 @@ async def test_another_process_that_is_interrupted_where_the_end_is_held_up_does
     assert told == once("cancelled")
 
 
+async def takes_a_moment() -> None:
+    over = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.02, over.set)
+    await over.wait()
+
+
 async def test_a_loop_that_is_interrupted_while_its_backend_runs_ends_the_backend_first(tmp_path: Path) -> None:
     here = asyncio.Event()
     told: Told = []
@@ -131,6 +137,7 @@ async def test_a_loop_that_is_interrupted_while_its_backend_runs_ends_the_backen
         try:
             await asyncio.get_running_loop().create_future()
         finally:
+            await takes_a_moment()
             told.append(("backend", "ended"))
         return OK
 
@@ -237,6 +244,30 @@ async def test_that_loop_makes_so_many_entries(tmp_path: Path) -> None:
     run = world(tmp_path, PLAN, hooks=watching([]), when_held=[resume])
     await run.run()
     assert len(await run.journal()) == ENTRIES
+
+
+class Forgetful(MemoryStore):
+    """A journal that cannot keep the end of a hook's run, and everything else."""
+
+    async def append(
+        self, stream: Stream, entries: Sequence[Entry], *, durable: bool = False, expected_head: str | None = None
+    ) -> Head:
+        if any(entry.kind == "hook_ended" for entry in entries):
+            raise JournalError("io", "the disk did not answer; check it")
+        return await super().append(stream, entries, durable=durable, expected_head=expected_head)
+
+
+@pytest.mark.fault(38)
+async def test_a_hook_whose_run_is_not_on_record_ends_the_loop_even_where_its_failure_would_be_let_pass(
+    tmp_path: Path,
+) -> None:
+    told: Told = []
+    note = {"name": "note", "script": "true", "on_error": "warn"}
+    config = {"hooks": {"events": {"pre.loop.start": [note]}}}
+    run = world(tmp_path, hooks=ends(told), config=config, store=Forgetful())
+    result = await run.run()
+    assert (result.reason, told) == ("failed", once("failed"))
+    assert "the disk did not answer" in result.message
 
 
 class Deadly(MemoryStore):

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.loop.world import LONGEST, World, listeners, says, stop, world
+from tests.loop.world import LONGEST, OK, World, listeners, says, stop, world
 
 from tenter.catalogue import HumanInteractedEvent
 from tenter.kernel import Event
 from tenter.loop.questions import asked_by
 from tenter.loop.state import Asked, Published
 from tenter.loop.topic import ASK
+from tenter.loop.work import Work, Worked
 
 UNSAID = "(the agent asked without a question)"
 ASKS = [(ASK, {"question": "which colour?", "options": ["red", "blue"]})]
@@ -68,6 +69,22 @@ async def test_an_answer_reaches_the_hooks_and_the_agent(tmp_path: Path) -> None
     assert "human.response" in run.agent.works[1].prompt
     assert '"answer": "blue"' in run.agent.works[1].prompt
     assert (run.row.question, run.ended[0].reason) == (None, "completed")
+
+
+async def test_a_question_that_was_answered_is_asked_no_more(tmp_path: Path) -> None:
+    asked_still: list[object] = []
+
+    async def types(question: Asked) -> str:
+        assert run.row.question is not None
+        return "red"
+
+    async def looks(work: Work) -> Worked:
+        asked_still.append(run.row.question)
+        return OK
+
+    run = world(tmp_path, ASKS, looks, asking=types)
+    await run.run()
+    assert asked_still == [None]
 
 
 async def test_nobody_answers_in_time(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Loops from their request to their end, with real programs, and loops that are continued after their process died."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -77,6 +78,7 @@ async def test_a_loop_runs_its_program_until_that_is_done(tmp_path: Path, monkey
     agent = f"""cat > prompt; test -e half && {DONE} && exit; touch half; echo '{event}' >> "$TENTER_EVENTS_FILE" """
     folder = project(tmp_path, agent)
     told: list[Told] = []
+    gc.collect()  # what other tests left to be closed
     async with leaves_nothing():
         result = await run_loop(asked(folder, monkeypatch), tell=told.append)
     assert (result.reason, result.iterations) == ("completed", 2)

@@ -426,3 +426,17 @@ async def test_a_workspace_that_is_gone_is_told(tmp_path: Path) -> None:
     Path(row.workspace).rename(tmp_path / "elsewhere")
     with pytest.raises(TenterError, match="cannot be written"):
         await stop(registry, row)
+
+
+async def test_a_resume_between_the_state_file_and_the_row_waits_for_the_row(tmp_path: Path) -> None:
+    registry, row = registered(tmp_path)
+    state = suspension()
+    write_state(place_of(row), state)
+    asked = asyncio.create_task(resume(registry, row))
+    assert not place_of(row).signal("resume").exists(), "its row does not say that it is suspended yet"
+    registry.suspend(row.loop_id, state)
+    release = await asyncio.wait_for(
+        wait_for_release(place_of(row), loop_id=row.loop_id, suspension_id=state.suspension_id), 10
+    )
+    registry.release(row.loop_id, state.suspension_id, release)
+    assert (await asyncio.wait_for(asked, 10)).result == "resumed"

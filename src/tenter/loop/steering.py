@@ -5,6 +5,7 @@ whose process is gone decides nothing: then the caller continues it. Nothing her
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Final, Literal, assert_never
 
@@ -56,6 +57,8 @@ async def resume(registry: Registry, row: LoopRow, *, patience: float = PATIENCE
 
     Raises StateUnreadable where its process is gone and nobody can tell what it waited for.
     """
+    if row.suspension is None and _is_suspending(row):
+        row = await _seen(registry, row, patience, until=lambda now: now.suspension is not None)
     alive = is_alive(row.process)
     if row.ended_at is not None or (row.suspension is None and alive):
         told = f"{_name(row)} is not suspended: {_doing(row)}{_last_release(row)}"
@@ -105,6 +108,14 @@ async def answer(registry: Registry, row: LoopRow, text: str, *, patience: float
         told = f"{_name(row)} has not taken the answer; it may have ended, or heard another one before"
         return Steered(result="requested", message=told, done=False)
     return Steered(result="answered", message=f"{_name(row)} has the answer")
+
+
+def _is_suspending(row: LoopRow) -> bool:
+    """Whether the loop has written its suspension, which its row does not have yet."""
+    with contextlib.suppress(StateUnreadable):  # then it cannot be told, and the row stands
+        state = read_state(place_of(row))
+        return state is not None and state.loop_id == row.loop_id and is_alive(row.process)
+    return False
 
 
 def _without_a_process(row: LoopRow, suspension_id: str, release: Release | None) -> Steered:
