@@ -4,6 +4,7 @@ It asks the system and nothing of tenter, so that a promise is not checked by th
 """
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -97,6 +98,7 @@ async def leaves_nothing(mark: str = "") -> AsyncGenerator[None]:
 
     With `mark`, also when a process lives that has this text in its environment or its arguments.
     """
+    gc.collect()  # what earlier tests left to the garbage must not go meanwhile
     files, count, children = open_files(), threads(), children_of(os.getpid())
     yield
     assert await comes_true(lambda: open_files() == files), f"open files: {open_files() ^ files}"

@@ -29,7 +29,7 @@ from tenter.kernel import Block, Blocked, Declaration, Escalate, Event, Hook, Su
 from tenter.loop.moment import moment
 from tenter.loop.record import last_state
 from tenter.loop.release import Release, by_this_process
-from tenter.loop.suspension import SuspendState, read_state
+from tenter.loop.suspension import SuspendState, clear_state, read_state
 from tenter.testing import FakeClock
 
 Heard = list[tuple[str, Event]]
@@ -309,6 +309,28 @@ async def test_what_a_dead_process_had_decided_counts_whoever_asks_now(tmp_path:
     assert (await again.run()).reason == "completed"
     released = [record.entry.content for record in await again.journal() if record.entry.kind == "loop_released"]
     assert [one["how"] for one in released] == ["resume"]
+
+
+@pytest.mark.fault(47)
+@pytest.mark.parametrize("gone_on", [False, True])
+async def test_a_loop_that_was_let_go_on_does_not_ask_its_hooks_again_in_another_process(
+    gone_on: bool, tmp_path: Path
+) -> None:
+    heard: Heard = []
+    hooks = [says(GATE, SURE), *listeners(heard)]
+    run = world(tmp_path, hooks=hooks, when_held=[die])
+    await run.run_and_die()
+    state = read_state(run.place)
+    assert state is not None
+    run.parts.registry.release(LOOP, state.suspension_id, Release(how="resume", by=by_this_process(), at=moment(1.0)))
+    await run.record.state(run.state.but(released=True))
+    if gone_on:
+        clear_state(run.place)
+        run.parts.registry.go_on(LOOP)
+    again = await continued(run, hooks=hooks)
+    assert (await again.run()).reason == "completed"
+    assert [point for point, _ in heard].count(GATE) == 1
+    assert (read_state(again.place), again.row.suspension) == (None, None)
 
 
 async def test_what_was_to_be_answered_by_then_cannot_be_answered_later_in_another_process(tmp_path: Path) -> None:

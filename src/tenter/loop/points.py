@@ -130,15 +130,19 @@ class Points:
         else:
             await self.record.released(suspension.suspension_id, "expired", None)
             word = "waited in vain"
+        parts.tell("released", f"{word} at {suspension.phase_event}")
+        attention.watch()
+        waited = max(parts.setup.clock.now() - since, 0.0)
+        return state.but(waited_seconds=state.waited_seconds + waited), ending
+
+    def go_on(self) -> None:
+        """The loop is suspended no more. What it goes on with is on record: a process that dies now loses nothing."""
+        parts = self.parts
         try:
             clear_state(parts.place)
         except TenterError as error:  # the registry says what holds: a file that stays is none's suspension any more
             parts.note(str(error))
         parts.registry.go_on(parts.loop_id)
-        parts.tell("released", f"{word} at {suspension.phase_event}")
-        attention.watch()
-        waited = max(parts.setup.clock.now() - since, 0.0)
-        return state.but(waited_seconds=state.waited_seconds + waited), ending
 
     def _since(self, suspension: SuspendState) -> float:
         """Since when it waits; what was written just now tells that but for the fraction of a second."""
@@ -191,7 +195,10 @@ class Crossing:
         """
         points, ending = self._points, None
         await points.record.state(state)
-        if (suspension := points.take_continued()) is None:
+        suspension = self._continued(state)
+        if suspension is None and state.released:
+            return state.but(released=False), None
+        if suspension is None:
             fire = self._boundary.pre if state.side == "pre" else self._boundary.post
             ending = await fire(event_of(state))
             state = self._after_hooks(state)
@@ -204,19 +211,31 @@ class Crossing:
             state, came = await points.wait(suspension, state)
             if not isinstance(came, Release) or came.how != "resume":
                 return state, came
-            state, ending = await self._ask_again(suspension, state, event_of)
+            state, ending = await self._go_on(suspension, state, event_of)
             suspension = None
         return state, None if ending is None else _held(ending)
 
-    async def _ask_again(
+    def _continued(self, state: LoopState) -> SuspendState | None:
+        """The suspension in which a former process ended, if it was here and the loop has not gone on from it."""
+        suspension = self._points.take_continued()
+        if suspension is None:
+            return None
+        point = self._point(state)
+        if suspension.phase_event == f"{point.phase}.{point.operation.name}" and not state.released:
+            return suspension
+        self._points.go_on()
+        return None
+
+    async def _go_on(
         self, suspension: SuspendState, state: LoopState, event_of: EventOf
     ) -> tuple[LoopState, Done[Event] | Stopped | None]:
-        """Asks the hooks once more that must pass after a resume."""
+        """After a resume: asks the hooks once more that must pass then."""
         hooks = [one.hook_name for one in suspension.suspensions if one.suspend_mode == "wait_then_retry"]
-        if not hooks:
-            return state, None
-        state = state.but(passes=state.passes + 1)
+        state = state.but(passes=state.passes + 1) if hooks else state.but(released=True)
         await self._points.record.state(state)
+        self._points.go_on()
+        if not hooks:
+            return state.but(released=False), None
         try:
             ending = await self._boundary.again(state.side, event_of(state), hooks)
         except TenterError as error:  # the hook in whose hands the loop was is not there any more

@@ -94,9 +94,8 @@ def check(request: LoopRequest) -> Checked:
         if {one.check for one in error.findings if one.level == "failed"} == {"trust"}:
             require_trust(request.config, builtin_tools=BUILTIN_TOOLS)
         raise
-    return Checked(
-        request=request, spec=spec, user=user, pins=require_trust(request.config, builtin_tools=BUILTIN_TOOLS).pins
-    )
+    trusted = require_trust(request.config, builtin_tools=BUILTIN_TOOLS)
+    return Checked(request=request, spec=spec, user=user, pins=trusted.pins)
 
 
 async def _run(built: Built, state: LoopState, *, continued: SuspendState | None) -> LoopResult:

@@ -119,6 +119,8 @@ class LoopState(FrozenStruct, frozen=True, kw_only=True):
     batch: Batch | None = None
     metadata: Mapping[str, object] = EMPTY
     """By hook, what hooks with `mutate.enabled` said."""
+    released: bool = False
+    """Whether a person let the loop go on from this side of the boundary: its hooks are not asked again."""
     passes: int = 1
     """How many times hooks of the present boundary were asked: after a suspension once more."""
     reason: Reason | None = None
@@ -132,7 +134,7 @@ class LoopState(FrozenStruct, frozen=True, kw_only=True):
 
     def at(self, stage: Stage, side: Side = "pre", **changes: object) -> "LoopState":
         """The state at another boundary, with `changes`; its hooks were not asked yet."""
-        return self.but(stage=stage, side=side, passes=1, **changes)
+        return self.but(stage=stage, side=side, passes=1, released=False, **changes)
 
     def ending(self, reason: Reason, message: str) -> "LoopState":
         """The state of a loop that comes to its end for `reason`."""

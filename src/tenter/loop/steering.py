@@ -177,6 +177,8 @@ async def _end(registry: Registry, row: LoopRow, how: ReleaseHow, patience: floa
     seen = await _seen(registry, row, patience, until=lambda now: now.ended_at is not None)
     name = _name(seen)
     if seen.ended_at is None and not is_alive(seen.process):
+        if place.workspace.is_dir():  # the process may have died with it in its hands
+            write_signal(place, _signal(row, how, None))
         return Steered(
             result="continue", message=f"the process of {name} has ended; it is brought to its end in this one"
         )
