@@ -97,7 +97,7 @@ def test_a_loop_that_is_told_to_end_ends_in_whatever_it_does_and_tells_its_hooks
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_second_ctrl_c_is_not_one_too_many_anywhere(phase: str, tmp_path: Path) -> None:
     says = at_work(tmp_path, phase)
-    (tmp_path / "tells.sh").write_text("#!/bin/sh\necho told >> told; exec sleep 60\n")
+    (tmp_path / "tells.sh").write_text("#!/bin/sh\ncat > payload; echo told >> told; exec sleep 60\n")
     with living(cwd=tmp_path) as loop:
         comes_to(loop, tmp_path, says)
         loop.process.send_signal(signal.SIGINT)

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Coroutine
-from types import FrameType
 from typing import Any, Final, Generic, TypeVar
 
 from tenter.cli.leaving import FAREWELL_SECONDS
@@ -18,8 +17,6 @@ T = TypeVar("T")
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 """What asks a process to end, beside Ctrl-C: a service manager, a terminal that is closed."""
 
-
-SECOND: Final = 2
 
 _CUT_SHORT: Final = "the event loop {} by what something in this process left behind, maybe a hook"
 
@@ -31,9 +28,7 @@ class CutShort(Exception):
 def run_stoppable(main: Coroutine[object, object, T]) -> T | signal.Signals:
     """What `main` returns, or the signal that cancelled it.
 
-    Ctrl-C cancels it as well, and raises KeyboardInterrupt then, as `asyncio.run` does. A second one cancels it again,
-    and only a third is raised wherever the process is: that could be where a child was started and is not yet known.
-    A signal that whoever started
+    Ctrl-C cancels it as well, and raises KeyboardInterrupt then, as `asyncio.run` does. A signal that whoever started
     this process wants ignored (`nohup`) stays ignored. Where the event loop is stopped or exited from before the end,
     `main` is cancelled and awaited, and CutShort raised. Other tasks are cancelled at the end, and waited for
     FAREWELL_SECONDS; the threads of the loop's executor are not.
@@ -87,55 +82,18 @@ class _Stoppable(Generic[T]):
             received.append(number)
             task.cancel()
 
-        interrupts = _Interrupts(loop, task)
         heard = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
         for number in heard:
             loop.add_signal_handler(number, stop, number)
         try:
             return await self._main
         except asyncio.CancelledError:
-            interrupts.settle()
             if not received:
                 raise
             return received[0]
         finally:
-            interrupts.leave()
             for number in heard:
                 loop.remove_signal_handler(number)
-
-
-class _Interrupts:
-    """Hears Ctrl-C before the runner of the event loop does, which raises the second one."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]") -> None:
-        self._loop = loop
-        self._task = task
-        self._count = 0
-        self._again = 0
-        self._runners = signal.getsignal(signal.SIGINT)
-        if callable(self._runners) and self._runners is not signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._hear)
-
-    def settle(self) -> None:
-        """Takes back what it asked for, so that the runner finds its own cancellation alone."""
-        for _ in range(self._again):
-            self._task.uncancel()
-
-    def leave(self) -> None:
-        """The runner hears for itself again."""
-        if signal.getsignal(signal.SIGINT) == self._hear:
-            signal.signal(signal.SIGINT, self._runners)
-
-    def _hear(self, number: int, frame: FrameType | None) -> None:
-        self._count += 1
-        if self._count == SECOND:
-            self._loop.call_soon_threadsafe(self._cancel)
-        elif callable(self._runners):
-            self._runners(number, frame)
-
-    def _cancel(self) -> None:
-        self._again += 1
-        self._task.cancel()
 
 
 def _bring_to_end(loop: asyncio.AbstractEventLoop, stoppable: _Stoppable[T]) -> None:
