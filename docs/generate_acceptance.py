@@ -53,6 +53,7 @@ CRITERIA: Final = {
     "LS-18": "Hooks that suspend at the same boundary share one wait",
     "LS-19": "What hooks said survives a suspension and a crash",
     "LS-20": "While suspended, stop goes before restart, and restart before resume",
+    "LS-21": "What is trusted again while a loop is suspended is what it runs from then on",
 }
 """Every criterion: AC from the contract, LS what was decided beside it. An id is never used for anything else."""
 

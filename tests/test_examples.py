@@ -38,12 +38,13 @@ def shell(command: str, folder: Path, path: str) -> Ended:
 
 
 def run_fix_tests(folder: Path) -> None:
-    """Its commands, as its README lists them."""
+    """Its commands, as its README lists them; where one asks, and nobody is there, the answer is an option."""
     text = (folder / "README.md").read_text()
     commands = [line.split("  #")[0].strip() for line in text.splitlines() if re.match(r"    (python3|tenter) ", line)]
     assert len(commands) == 7
     path = f"{TENTER.parent}{os.pathsep}{os.environ['PATH']}"
-    ended = [shell(command, folder, path) for command in commands]
+    unasked = {"tenter hooks trust": "tenter hooks trust --yes"}
+    ended = [shell(unasked.get(command, command), folder, path) for command in commands]
     assert [one.code for one in ended] == [1, 0, 0, 0, 0, 0, 0], ended
     assert "all three tests pass" in ended[3].out
     for hook in ("no-destruction", "no-bytecode", "log-tools", "audit"):

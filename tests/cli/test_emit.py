@@ -111,7 +111,7 @@ def test_what_is_no_topic_is_refused_and_shown_on_one_line(topic: str, tmp_path:
 )
 def test_json_that_readers_would_take_differently_is_refused(payload: str, why: str, tmp_path: Path) -> None:
     done = emit(tmp_path, "a", payload, "--json")
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, json.loads(done.out)["error"]["exit_code"]) == (2, 2)
     assert f"the payload is not one JSON value: {why}" in done.err
     assert events(tmp_path) == []
 

@@ -106,6 +106,57 @@ def test_a_usage_mistake_says_what_to_write_and_ends_with_2(
     assert "Traceback" not in done.err
 
 
+@pytest.mark.promise(4)
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("runs", "show", "opensesame"), 2, "there is no run '[redacted]'"),
+        (("run", "opensesame"), 2, "tenter.yaml has no task '[redacted]'"),
+        (("loop", "show", "loop-"), 2, "there is no loop 'loop-'"),
+        (("runs", "list", "--last", "0"), 2, "Invalid value for '--last': 0 is not in the range x>=1."),
+        (("runs", "lst"), 2, "No such command 'lst'."),
+        (("emit", "a"), 2, "'tenter emit' works only inside a loop"),
+        (("hooks", "trust"), 1, "TENTER_RUN_ID is set: "),
+    ],
+)
+def test_what_went_wrong_is_a_document_where_one_was_asked_for(
+    arguments: tuple[str, ...], code: int, says: str, tmp_path: Path
+) -> None:
+    write_project(tmp_path, [{"text": "done"}], secrets=["PLAIN_NAME"])
+    plain, done = (
+        tenter(*arguments, *more, cwd=tmp_path, PLAIN_NAME="opensesame", TENTER_RUN_ID="run-1")
+        for more in ((), ("--json",))
+    )
+    assert (plain.code, plain.out) == (code, "")
+    assert (done.code, done.err) == (code, plain.err)
+    (line,) = done.out.splitlines()
+    told = json.loads(line)
+    assert told == {"error": {"message": told["error"]["message"], "exit_code": code}}
+    assert told["error"]["message"].startswith(says)
+    assert "opensesame" not in done.out
+
+
+def test_a_word_behind_two_dashes_asks_for_no_document(tmp_path: Path) -> None:
+    done = tenter("run", "job", "--timeout", "0", "--", "--json", cwd=write_project(tmp_path, []))
+    assert (done.code, done.out) == (2, "")
+
+
+def test_a_document_that_nobody_takes_changes_no_exit_code(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [TENTER, "runs", "show", "x", "--json"],
+            cwd=write_project(tmp_path, []),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "there is no run" in done.stderr
+
+
 def test_no_verb_shows_the_help(tmp_path: Path) -> None:
     done = tenter(cwd=tmp_path)
     assert done.code == 2

@@ -137,6 +137,7 @@ def test_a_file_that_is_right_is_valid(tmp_path: Path, capsys: pytest.CaptureFix
         "problems": [],
         "switched_off": [],
         "trusted": True,
+        "notes": [],
     }
 
 
@@ -189,6 +190,7 @@ def test_problems_as_json_have_place_path_message_and_hint(tmp_path: Path, capsy
         ],
         "switched_off": [],
         "trusted": None,
+        "notes": [],
     }
 
 

@@ -27,6 +27,17 @@ def test_what_is_written_is_valid_and_runs_and_its_guard_refuses(tmp_path: Path)
     assert "your guard refused it" in ran.out
 
 
+def test_the_loop_that_stands_there_as_a_comment_is_valid(tmp_path: Path) -> None:
+    tenter("init", cwd=tmp_path)
+    path = tmp_path / "tenter.yaml"
+    text = path.read_text()
+    section = text[text.index("# loop:") : text.index("\ntasks:")]
+    path.write_text(text.replace(section, "".join(line.removeprefix("# ") + "\n" for line in section.splitlines())))
+    assert tenter("hooks", "validate", cwd=tmp_path).code == 0
+    plan = json.loads(tenter("loop", "run", "--prompt", "greet", "--dry-run", "--json", cwd=tmp_path).out)
+    assert (plan["backend"], plan["max_iterations"]) == ("harness hello", 20)
+
+
 def test_what_is_told_to_do_next_works_from_where_the_user_is(tmp_path: Path) -> None:
     done = tenter("init", "a new folder", cwd=tmp_path)
     commands = [line.strip() for line in done.out.split("Next:")[1].splitlines() if line.strip()]

@@ -67,11 +67,15 @@ def test_the_loop_of_the_readme_works(tmp_path: Path) -> None:
     (tmp_path / "tenter.yaml").write_text(re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL)[0])
     hook_script(tmp_path, "agent.sh", "cat > given; echo LOOP_COMPLETE")
     assert 'tenter loop run --prompt "write the report"' in text
+    assert re.search(r"^tenter loop resume loop-[0-9a-f]{4}-[0-9a-f]{4} +# the id that `loop run` printed", text, re.M)
     with started("loop", "run", "--prompt", "write the report", cwd=tmp_path) as running:
         held = cast("Mapping[str, object]", wait_for(tmp_path, "suspended")["suspension"])
         assert "by gate" in tenter("loop", "list", cwd=tmp_path).out
         (tmp_path / "approved").touch()
-        assert tenter("loop", "resume", "loop-", cwd=tmp_path).code == 0
+        assert running.stderr is not None
+        printed = re.fullmatch(r"loop (loop-[0-9a-f]{4}-[0-9a-f]{4}) in .*\n", running.stderr.readline())
+        assert printed is not None
+        assert tenter("loop", "resume", printed[1], cwd=tmp_path).code == 0
         assert running.wait(LONGEST) == 0
     assert (held["phase_event"], held["hook_name"]) == ("pre.iteration.start", "gate")
     assert "write the report" in (tmp_path / "given").read_text()

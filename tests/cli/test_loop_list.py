@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from tests.commandline import LONGEST, gate, heard, started, tenter
+import pytest
+from tests.commandline import LONGEST, gate, heard, run_json, started, tenter
 from tests.looping import EMIT, command_hook, loop_project, loops, run_loop, suspends, wait_for
 
 DONE = "echo LOOP_COMPLETE"
@@ -44,7 +45,9 @@ def test_a_loop_that_has_ended_is_listed_with_all_and_not_without(tmp_path: Path
     run_loop(loop_project(tmp_path, DONE))
     assert tenter("loop", "list", cwd=tmp_path).out == ""
     done = tenter("loop", "list", "--all", cwd=tmp_path)
-    assert re.fullmatch(r"loop-\w{4}-\w{4}  completed  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ     1  do it\n", done.out)
+    assert re.fullmatch(
+        r"loop-\w{4}-\w{4}  completed  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  iteration 1    do it\n", done.out
+    )
 
 
 def test_a_suspended_loop_is_listed_with_since_when_where_by_which_hook_and_why(tmp_path: Path) -> None:
@@ -69,6 +72,7 @@ def test_a_suspended_loop_is_listed_with_since_when_where_by_which_hook_and_why(
         "hook_name",
         "reason",
         "suspend_mode",
+        "suspensions",
     }
     assert (row["process_alive"], row["pid"], row["primary"]) == (True, running.pid, True)
     assert f"suspended since {held['suspended_at']} at pre.iteration.start by gate: " in shown
@@ -77,6 +81,60 @@ def test_a_suspended_loop_is_listed_with_since_when_where_by_which_hook_and_why(
     (after,) = loops(tmp_path)
     assert (after["status"], after["process_alive"]) == ("suspended", False)
     assert "its process is gone" in tenter("loop", "list", cwd=tmp_path).out
+
+
+def test_every_hook_that_suspended_it_is_listed_with_its_reason_as_far_as_there_is_room(tmp_path: Path) -> None:
+    why = [f"look {number} " + "x" * 400 for number in range(12)]
+    hooks = [suspends(tmp_path, f"gate-{number}", reason) for number, reason in enumerate(why)]
+    loop_project(tmp_path, DONE, hooks={"iteration.start.pre": hooks})
+    with started("loop", "run", "--prompt", "do it", cwd=tmp_path) as running:
+        row = wait_for(tmp_path, "suspended")
+        listed = tenter("loop", "list", cwd=tmp_path).out
+        shown = tenter("loop", "show", str(row["loop_id"]), cwd=tmp_path).out
+        document = run_json("loop", "show", str(row["loop_id"]), cwd=tmp_path)
+        running.send_signal(signal.SIGKILL)
+        running.wait(LONGEST)
+    assert document["suspension"] == row["suspension"]
+    held = cast("Mapping[str, object]", row["suspension"])
+    several = cast("list[Mapping[str, str]]", held["suspensions"])
+    assert [one["hook_name"] for one in several] == [f"gate-{number}" for number in range(12)]
+    assert all(one.keys() == {"hook_name", "reason", "code", "suspend_mode"} for one in several)
+    assert all(reason in one["reason"] for reason, one in zip(why, several, strict=True))
+    assert {name: held[name] for name in ("hook_name", "reason", "suspend_mode")} == {
+        name: several[0][name] for name in ("hook_name", "reason", "suspend_mode")
+    }
+    for text in (listed, shown):
+        assert re.search(rf" by gate-0: .*look 0 x+…; 'tenter loop resume {row['loop_id']}' continues it\n", text)
+        assert re.findall(r"^  and by gate-(\d+): .*look \1 x+…$", text, re.MULTILINE) == [str(n) for n in range(1, 10)]
+        assert "\n  and by 2 more; --json names all\n" in text
+
+
+@pytest.mark.promise(4)
+def test_a_secret_where_a_reason_is_cut_is_not_told_in_halves(tmp_path: Path) -> None:
+    secret = "-".join(f"opensesame{number}" for number in range(15))
+    hooks = [suspends(tmp_path, name, "x" * 150 + secret + "y" * 200) for name in ("gate", "other")]
+    loop_project(tmp_path, DONE, hooks={"iteration.start.pre": hooks})
+    with started("loop", "run", "--prompt", "do it", cwd=tmp_path) as running:
+        wait_for(tmp_path, "suspended")
+        shown = tenter("loop", "list", cwd=tmp_path, MY_API_KEY=secret).out
+        running.send_signal(signal.SIGKILL)
+        running.wait(LONGEST)
+    assert shown.count("xxx[redacted]yyy") == 2
+    assert "sesame" not in shown
+
+
+def test_every_time_of_the_document_is_utc_as_text(tmp_path: Path) -> None:
+    loop_project(tmp_path, DONE, hooks={"iteration.start.pre": [suspends(tmp_path)]})
+    with started("loop", "run", "--prompt", "do it", cwd=tmp_path) as running:
+        row = wait_for(tmp_path, "suspended")
+        held = cast("Mapping[str, str]", row["suspension"])
+        running.terminate()
+        running.wait(LONGEST)
+    (over,) = loops(tmp_path)
+    times = [str(one) for one in (row["started_at"], held["suspended_at"], over["ended_at"])]
+    assert row["ended_at"] is None
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", one) for one in times)
+    assert times == sorted(times)
 
 
 def test_a_loop_whose_process_was_killed_is_listed_as_crashed(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_json_holds_the_whole_of_it(tmp_path: Path) -> None:
     assert told.keys() == {"loop_id", "output"}
     assert re.fullmatch(r"\S+ out\| LOOP_COMPLETE\n", str(told["output"]))
     done = tenter("loop", "logs", one(tmp_path), "--json", "-f", cwd=tmp_path)
-    assert (done.code, done.out) == (2, "")
+    assert (done.code, json.loads(done.out).keys()) == (2, {"error"})
     assert "take one of them" in done.err
 
 
@@ -132,6 +132,96 @@ def test_a_log_that_begins_later_is_followed_and_torn_lines_are_waited_for(tmp_p
         return part is not None
 
     assert list(pieces(path, goes_on)) == ["one\n", "two\n", "three\n"]
+
+
+def test_what_was_put_aside_when_the_log_was_full_comes_first(tmp_path: Path) -> None:
+    run_loop(loop_project(tmp_path, DONE))
+    folder = tmp_path / ".tenter" / "loops" / one(tmp_path)
+    (folder / "output.log.1").write_text('one\n\u00e9\U0001f600 "two"\n')
+    (folder / "output.log").write_text("three\n")
+    assert tenter("loop", "logs", one(tmp_path), cwd=tmp_path).out == 'one\n\u00e9\U0001f600 "two"\nthree\n'
+    told = run_json("loop", "logs", one(tmp_path), cwd=tmp_path)
+    assert told == {"loop_id": one(tmp_path), "output": 'one\n\u00e9\U0001f600 "two"\nthree\n'}
+    (folder / "output.log").unlink()
+    assert tenter("loop", "logs", one(tmp_path), cwd=tmp_path).out == 'one\n\u00e9\U0001f600 "two"\n'
+
+
+def test_a_log_that_is_put_aside_while_it_is_followed_is_read_to_its_end_and_nothing_twice(tmp_path: Path) -> None:
+    path, aside = tmp_path / "log", tmp_path / "log.1"
+    aside.write_text("zero\n")
+    path.write_text("one\n")
+
+    def put_aside() -> bool:
+        with path.open("a") as file:
+            file.write("two\n")
+        path.replace(aside)
+        path.write_text("three\n")
+        return True
+
+    def write() -> bool:
+        with path.open("a") as file:
+            file.write("four\n")
+        return False
+
+    steps = iter([lambda: True, put_aside, put_aside, write])
+
+    def goes_on() -> bool:
+        return next(steps)()
+
+    found = list(pieces(path, goes_on))
+    assert "".join(found) == "zero\none\ntwo\nthree\ntwo\nthree\nfour\n"
+
+
+def test_a_log_that_is_put_aside_between_two_looks_is_not_read_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log"
+    path.write_text("one\n")
+    opened = os.open
+
+    def put_aside(file: Path, flags: int) -> int:
+        descriptor = opened(file, flags)
+        if file == path and not path.with_name("log.1").exists():
+            path.replace(path.with_name("log.1"))
+            path.write_text("two\n")
+        return descriptor
+
+    monkeypatch.setattr(os, "open", put_aside)
+    assert list(pieces(path, never)) == ["one\n", "two\n"]
+
+
+def test_what_is_put_out_before_a_log_is_put_aside_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, stat = tmp_path / "log", Path.stat
+    path.write_text("one\n")
+
+    def put_aside(file: Path) -> os.stat_result:
+        if not os.path.exists(tmp_path / "log.1"):  # noqa: PTH110  # which does not look by the method that is replaced
+            with path.open("a") as log:
+                log.write("two\n")
+            path.replace(tmp_path / "log.1")
+            path.write_text("three\n")
+        return stat(file)
+
+    monkeypatch.setattr(Path, "stat", put_aside)
+    assert list(pieces(path, never)) == ["one\n", "two\n", "three\n"]
+
+
+def test_json_of_a_long_log_is_printed_as_it_is_read(tmp_path: Path) -> None:
+    run_loop(loop_project(tmp_path, DONE))
+    log = tmp_path / ".tenter" / "loops" / one(tmp_path) / "output.log"
+    log.write_text("0123456789 and more\n" * 400_000)
+    with started("loop", "logs", one(tmp_path), "--json", cwd=tmp_path) as running:
+        assert running.stdout is not None
+        head = running.stdout.read(1000)
+        assert head.startswith('{"loop_id":"')
+        most = (Path("/proc") / str(running.pid) / "status").read_text()
+        (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", most)
+        rest = running.stdout.read()
+        assert running.wait(LONGEST) == 0
+    assert json.loads(head + rest)["output"] == log.read_text()
+    assert int(peak) < 200_000, "kB: the first of it comes before the last is read"
 
 
 def test_a_log_that_cannot_be_read_is_told(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.commandline import LONGEST, gate, heard, run_json, started, tenter
 from tests.looping import loop_project, loops, run_loop
+from tests.outside import alive_with
 
 DONE = "echo LOOP_COMPLETE"
 RUN = ("loop", "run", "--prompt", "do it")
@@ -30,6 +31,25 @@ def test_loops_that_are_over_are_taken_away(tmp_path: Path) -> None:
     assert list((tmp_path / ".tenter" / "loops").iterdir()) == []
     done = tenter("loop", "prune", cwd=tmp_path)
     assert (done.code, done.out, done.err) == (0, "", "there is nothing to take away\n")
+
+
+def test_a_crashed_loop_is_taken_away_only_by_name(tmp_path: Path) -> None:
+    with gate(tmp_path / "began") as began:
+        loop_project(tmp_path, f"echo now > '{tmp_path}/began' && exec sleep 60")
+        with started(*RUN, cwd=tmp_path) as crashed:
+            heard(began)
+            crashed.kill()
+            crashed.wait(LONGEST)
+    loop_id = str(loops(tmp_path)[0]["loop_id"])
+    done = tenter("loop", "prune", cwd=tmp_path)
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "1 crashed left: 'tenter loop prune LOOP' takes one away, 'resume' continues it\n"
+    assert [row["status"] for row in loops(tmp_path)] == ["crashed"]
+    done = tenter("loop", "prune", loop_id, cwd=tmp_path)
+    assert done.code == 0, done
+    assert done.out.startswith(f"{loop_id}: removed; ended 1 process that the loop {loop_id} had left running")
+    assert not alive_with(f"TENTER_LOOP_ID={loop_id}")
+    assert loops(tmp_path) == []
 
 
 def test_a_loop_that_runs_is_left_and_one_with_changes_of_its_own_is_kept(tmp_path: Path) -> None:

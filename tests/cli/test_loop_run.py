@@ -180,6 +180,18 @@ def test_on_a_terminal_what_the_agent_puts_out_is_seen_and_nothing_in_it_is_obey
     assert not re.search(r"^loop loop-0000-0000", done.err, re.MULTILINE)
 
 
+@pytest.mark.fault(7)
+@pytest.mark.parametrize("stop", ["", "\x13"], ids=["nobody reads", "ctrl-s"])
+def test_a_loop_goes_on_and_ends_while_its_terminal_takes_nothing(stop: str, tmp_path: Path) -> None:
+    loop_project(tmp_path, f'seq 200000; [ "$TENTER_ITERATION" = 2 ] && {DONE}')
+    with on_terminal("loop", "run", "--prompt", "do it", cwd=tmp_path) as terminal:
+        if stop:
+            terminal.wait_for("iteration 1")
+            terminal.type(stop)
+        assert terminal.process.wait(LONGEST) == 0
+    assert (only(tmp_path)["status"], only(tmp_path)["iteration"]) == ("completed", 2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

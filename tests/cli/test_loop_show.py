@@ -9,6 +9,8 @@ import pytest
 from tests.commandline import LONGEST, run_json, started, tenter
 from tests.looping import command_hook, loop_project, loops, run_loop, suspends, wait_for
 
+from tenter.cli.loop_show import timed
+
 DONE = "echo LOOP_COMPLETE"
 
 
@@ -27,8 +29,11 @@ def test_a_loop_that_is_over_is_shown_with_its_summary(tmp_path: Path) -> None:
     (row,) = loops(tmp_path)
     assert told.keys() == row.keys() | {"project", "config", "backend", "state", "metadata", "summary"}
     assert {name: told[name] for name in row} == row
-    assert cast("Mapping[str, object]", told["summary"])["reason"] == "completed"
-    assert cast("Mapping[str, object]", told["state"])["iteration"] == 1
+    summary, state = (cast("Mapping[str, object]", told[name]) for name in ("summary", "state"))
+    assert summary["reason"] == "completed"
+    assert state["iteration"] == 1
+    assert summary["started_at"] == state["started_at"]
+    assert [summary[name] for name in ("started_at", "ended_at")] == [row["started_at"], row["ended_at"]]
     shown = fields(tenter("loop", "show", one(tmp_path), cwd=tmp_path).out)
     assert {
         name: value.strip() for name, value in shown.items() if name in ("loop", "status", "prompt", "workspace")
@@ -56,6 +61,20 @@ def test_a_suspended_loop_is_shown_with_where_it_stands_and_what_hooks_said(tmp_
     assert 'metadata of marks: {"risk":"low\\u001b[31m"}' in shown
     assert told["metadata"] == {"marks": {"risk": "low\x1b[31m"}}
     assert told["summary"] is None
+
+
+def test_of_a_document_only_what_is_a_time_is_written_as_one() -> None:
+    kept = {
+        "started": 1.0,
+        "waited_seconds": 1.0,
+        "ended_at": None,
+        "inner": {"at": 1.0},
+        "real_at": True,
+        "odd_at": -1,
+    }
+    assert timed({**kept, "started_at": 1_000.5}) == {**kept, "started_at": "1970-01-01T00:16:40Z"}
+    assert timed({"ended_at": 1e300}) == {"ended_at": "the year 10000 or later"}
+    assert timed(None) is None
 
 
 @pytest.mark.promise(4)

@@ -105,7 +105,7 @@ def test_a_damaged_journal_ends_with_1_and_names_the_file_and_what_to_do(verb: t
     (tmp_path / ".tenter").mkdir()
     (tmp_path / ".tenter" / "journal.db").write_bytes(b"this is no database at all" * 400)
     done = tenter("runs", *verb, cwd=tmp_path)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, [*json.loads(done.out or "{}")]) == (1, ["error"] if "--json" in verb else [])
     assert "journal.db" in done.err
     assert "move it away" in done.err
     assert "Traceback" not in done.err

@@ -4,13 +4,26 @@ Where a test says `TENTER_TRUST=""`, nobody vouches for its project but by a rec
 """
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
-from tests.commandline import TENTER, calls, digest_of, hook_script, on_terminal, tenter, trust, write_project
+from tests.commandline import (
+    LONGEST,
+    TENTER,
+    calls,
+    digest_of,
+    environment,
+    hook_script,
+    on_terminal,
+    tenter,
+    trust,
+    write_project,
+)
 
-from tenter.cli.trust import INSIDE
+from tenter.cli.inside import INSIDE
 from tenter.executors import COOKIES
 
 KEY = "ghp_" + "a1B2" * 9
@@ -32,7 +45,7 @@ def records(folder: Path) -> list[Path]:
 def test_trust_shows_what_would_run_and_records_it_and_then_it_runs(tmp_path: Path) -> None:
     project(tmp_path)
     assert tenter("run", "job", cwd=tmp_path, TENTER_TRUST="").code == 6
-    done = tenter("hooks", "trust", cwd=tmp_path, TENTER_TRUST="")
+    done = tenter("hooks", "trust", "--yes", cwd=tmp_path, TENTER_TRUST="")
     assert (done.code, done.err) == (0, "")
     shown = [" ".join(line.split()) for line in done.out.splitlines()]
     assert shown[0] == f"{tmp_path}/tenter.yaml names what runs:"
@@ -48,12 +61,12 @@ def test_trust_shows_what_would_run_and_records_it_and_then_it_runs(tmp_path: Pa
 @pytest.mark.fault(56)
 def test_what_changed_is_shown_before_it_is_trusted_again(tmp_path: Path) -> None:
     project(tmp_path)
-    tenter("hooks", "trust", cwd=tmp_path, TENTER_TRUST="")
+    tenter("hooks", "trust", "--yes", cwd=tmp_path, TENTER_TRUST="")
     hook_script(tmp_path, "guard.sh", "exit 0")
     refused = tenter("run", "job", cwd=tmp_path, TENTER_TRUST="")
     assert refused.code == 6
     assert "the file guard.sh: content " in refused.err
-    done = tenter("hooks", "trust", cwd=tmp_path, TENTER_TRUST="")
+    done = tenter("hooks", "trust", "--yes", cwd=tmp_path, TENTER_TRUST="")
     assert "since you trusted it, this changed:\n  the file guard.sh: content " in done.out
     assert tenter("run", "job", cwd=tmp_path, TENTER_TRUST="").code == 0
     again = tenter("hooks", "trust", cwd=tmp_path, TENTER_TRUST="")
@@ -74,6 +87,65 @@ def test_on_a_terminal_it_asks(typed: str, code: int, tmp_path: Path) -> None:
     assert len(records(tmp_path)) == (code == 0)
     assert ("trusted: tenter.yaml" in done.err) is (code == 0)
     assert ("nothing was recorded" in done.err) is (code == 1)
+
+
+@pytest.mark.promise(14)
+@pytest.mark.fault(58)
+@pytest.mark.parametrize("stdin", [b"", b"n\n", b"y\n", b"yes\n" * 100_000])
+def test_without_a_terminal_nothing_is_recorded_unless_yes_is_an_option(stdin: bytes, tmp_path: Path) -> None:
+    project(tmp_path)
+    done = tenter("hooks", "trust", cwd=tmp_path, stdin=stdin, TENTER_TRUST="")
+    assert done.code == 6
+    assert "hook   guard at run.start  ./guard.sh" in done.out
+    assert "tenter.yaml is not trusted, and nothing was recorded: there is no terminal to ask on" in done.err
+    assert "'tenter hooks trust --yes'" in done.err
+    assert "'tenter hooks trust --digest'" in done.err
+    assert records(tmp_path) == []
+    as_json = tenter("hooks", "trust", "--json", cwd=tmp_path, stdin=stdin, TENTER_TRUST="")
+    document = json.loads(as_json.out)
+    assert (as_json.code, document["trusted"], document["recorded"]) == (6, False, False)
+    assert "'tenter hooks trust --yes'" in as_json.err
+    assert records(tmp_path) == []
+    assert tenter("hooks", "trust", "--yes", cwd=tmp_path, stdin=stdin, TENTER_TRUST="").code == 0
+    assert tenter("hooks", "trust", cwd=tmp_path, stdin=stdin, TENTER_TRUST="").code == 0, "it is trusted already"
+
+
+@pytest.mark.fault(58)
+def test_without_a_terminal_its_standard_input_is_not_read(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, and nobody closes, would be waited for."""
+    project(tmp_path)
+    reading, writing = os.pipe()
+    try:
+        done = subprocess.run(
+            [TENTER, "hooks", "trust"],
+            cwd=tmp_path,
+            env=environment(tmp_path, TENTER_TRUST=""),
+            stdin=reading,
+            capture_output=True,
+            timeout=LONGEST,
+            check=False,
+        )
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert done.returncode == 6
+
+
+def test_a_hook_that_was_taken_out_is_one_line(tmp_path: Path) -> None:
+    hooks = [{"name": name, "script": f"echo {name}", "on_error": "warn"} for name in "abc"]
+    write_project(tmp_path, [{"text": "done"}], events={"run.start": hooks})
+    tenter("hooks", "trust", "--yes", cwd=tmp_path, TENTER_TRUST="")
+    write_project(tmp_path, [{"text": "done"}], events={"run.start": hooks[1:], "run.end": hooks[:1]})
+    changed = tenter("hooks", "trust", cwd=tmp_path, TENTER_TRUST="").out.partition("this changed:\n")[2]
+    assert changed.splitlines() == [
+        "  hooks.events.run.start[0]: gone, it was the hook 'a', 'echo a'",
+        "  hooks.events.run.end[0]: new, the hook 'a', 'echo a'",
+    ]
+    write_project(tmp_path, [{"text": "done"}])
+    changed = tenter("hooks", "trust", cwd=tmp_path, TENTER_TRUST="").out.partition("this changed:\n")[2]
+    assert [line.split(":")[0].strip() for line in changed.splitlines()] == [
+        f"hooks.events.run.start[{index}]" for index in range(3)
+    ]
 
 
 def test_on_a_terminal_yes_is_an_answer_and_what_is_trusted_is_not_asked_for(tmp_path: Path) -> None:
@@ -115,13 +187,13 @@ def test_the_digest_is_printed_for_where_no_person_is(tmp_path: Path) -> None:
 
 def test_the_variable_can_be_made_a_record(tmp_path: Path) -> None:
     project(tmp_path)
-    assert tenter("hooks", "trust", cwd=tmp_path).code == 0
+    assert tenter("hooks", "trust", "--yes", cwd=tmp_path).code == 0
     assert len(records(tmp_path)) == 1
 
 
 def test_json_has_all_that_is_shown(tmp_path: Path) -> None:
     project(tmp_path)
-    first = json.loads(tenter("hooks", "trust", "--json", cwd=tmp_path, TENTER_TRUST="").out)
+    first = json.loads(tenter("hooks", "trust", "--yes", "--json", cwd=tmp_path, TENTER_TRUST="").out)
     assert {key: first[key] for key in ("path", "digest", "trusted", "recorded", "changes")} == {
         "path": str(tmp_path / "tenter.yaml"),
         "digest": digest_of(tmp_path / "tenter.yaml"),
@@ -135,7 +207,7 @@ def test_json_has_all_that_is_shown(tmp_path: Path) -> None:
     ]
     assert set(first["files"]) == {"guard.sh", "script.yaml"}
     hook_script(tmp_path, "guard.sh", "exit 0")
-    second = json.loads(tenter("hooks", "trust", "--json", cwd=tmp_path, TENTER_TRUST="").out)
+    second = json.loads(tenter("hooks", "trust", "--yes", "--json", cwd=tmp_path, TENTER_TRUST="").out)
     assert [(one["what"], one["name"]) for one in second["changes"]] == [("file", "guard.sh")]
     third = json.loads(tenter("hooks", "trust", "--json", cwd=tmp_path, TENTER_TRUST="").out)
     assert (third["trusted"], third["recorded"]) == (True, False)
@@ -206,7 +278,7 @@ def test_a_project_without_code_has_nothing_to_trust(tmp_path: Path) -> None:
 def test_a_record_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
     project(tmp_path)
     (tmp_path / "taken").write_text("")
-    done = tenter("hooks", "trust", cwd=tmp_path, XDG_STATE_HOME=str(tmp_path / "taken"), TENTER_TRUST="")
+    done = tenter("hooks", "trust", "--yes", cwd=tmp_path, XDG_STATE_HOME=str(tmp_path / "taken"), TENTER_TRUST="")
     assert done.code == 2
     assert "the record of trust cannot be written to" in done.err
     made = tenter("init", "new", cwd=tmp_path, XDG_STATE_HOME=str(tmp_path / "taken"), TENTER_TRUST="")
@@ -224,7 +296,7 @@ def test_what_is_shown_is_escaped_and_holds_no_secret(tmp_path: Path) -> None:
     ]
     (tmp_path / hostile).write_text("exit 0")
     write_project(tmp_path, [{"text": "done"}], events={"run.start": hooks})
-    shown = [tenter("hooks", "trust", *more, cwd=tmp_path, TENTER_TRUST="").out for more in ([], ["--json"])]
+    shown = [tenter("hooks", "trust", "--yes", *more, cwd=tmp_path, TENTER_TRUST="").out for more in ([], ["--json"])]
     (tmp_path / hostile).write_text("exit 1")
     hooks[0]["script"] = f"echo {KEY}2 {hostile}"
     write_project(tmp_path, [{"text": "done"}], events={"run.start": hooks})
@@ -267,7 +339,9 @@ def test_another_configuration_of_the_folder_is_named_in_what_to_do(tmp_path: Pa
     refused = tenter("run", "job", "-c", "other.yaml", cwd=tmp_path, TENTER_TRUST="")
     assert refused.code == 6
     assert "'tenter hooks trust --config other.yaml'" in refused.err
-    assert tenter("hooks", "trust", "--config", "other.yaml", cwd=tmp_path, TENTER_TRUST="").code == 0
+    unasked = tenter("hooks", "trust", "--config", "other.yaml", cwd=tmp_path, TENTER_TRUST="")
+    assert "'tenter hooks trust --config other.yaml --yes'" in unasked.err
+    assert tenter("hooks", "trust", "--yes", "--config", "other.yaml", cwd=tmp_path, TENTER_TRUST="").code == 0
     assert tenter("run", "job", "-c", "other.yaml", cwd=tmp_path, TENTER_TRUST="").code == 0
     assert tenter("run", "job", cwd=tmp_path, TENTER_TRUST="").code == 6
 
@@ -276,3 +350,28 @@ def test_what_was_trusted_from_a_program_counts_for_the_command_line(tmp_path: P
     project(tmp_path)
     trust(tmp_path / "tenter.yaml", {"XDG_STATE_HOME": str(tmp_path.parent / f"{tmp_path.name}-state")})
     assert tenter("run", "job", cwd=tmp_path, TENTER_TRUST="").code == 0
+
+
+@pytest.mark.promise(14)
+def test_words_that_look_like_files_and_are_nowhere_are_told_as_notes(tmp_path: Path) -> None:
+    project(tmp_path)
+    told = "note: hook late at run.start: there is nothing at './late.sh'; where that is a file that runs"
+    assert tenter("hooks", "validate", cwd=tmp_path).out.count("note:") == 0
+    hook = {"name": "late", "script": f"cd sub 2>/dev/null; ./late.sh {KEY}; ./{KEY}", "on_error": "warn"}
+    write_project(tmp_path, [{"text": "done"}], events={"run.start": [hook]})
+    validated = tenter("hooks", "validate", cwd=tmp_path)
+    assert (validated.code, [line.startswith(told) for line in validated.out.splitlines()]) == (0, [False, True, False])
+    as_json = tenter("hooks", "validate", "--json", cwd=tmp_path)
+    assert [note.startswith(told) for note in json.loads(as_json.out)["notes"]] == [True, False]
+    shown = tenter("hooks", "trust", "--yes", cwd=tmp_path, TENTER_TRUST="")
+    assert shown.code == 0
+    assert shown.err.startswith(told)
+    quiet = tenter("hooks", "trust", "--digest", cwd=tmp_path, TENTER_TRUST="")
+    assert (quiet.code, quiet.err) == (0, "")
+    assert KEY not in validated.out + as_json.out + shown.err
+    (tmp_path / "sub").mkdir()
+    hook_script(tmp_path / "sub", "late.sh", "exit 0")
+    hook_script(tmp_path, KEY, "exit 0")
+    refused = tenter("run", "job", cwd=tmp_path, TENTER_TRUST="")
+    assert refused.code == 6, "what came there later is not what was trusted"
+    assert "sub/late.sh" in refused.err

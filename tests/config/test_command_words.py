@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenter.config.command_words import Word, words_of_arguments, words_of_script
+from tenter.config.command_words import MOST_FOLDERS, Word, words_of_arguments, words_of_script
 
 
 def of_script(text: str, cwd: str | None = None) -> dict[str, bool]:
@@ -35,6 +35,8 @@ def test_an_argument_that_is_a_text_for_a_shell_is_read_as_one() -> None:
         ("exec ${TENTER_PROJECT_DIR}/a.sh", "/p/a.sh"),
         ("$TENTER_WORKSPACE/a.sh", "a.sh"),
         ("x=$(./a.sh)", "./a.sh"),
+        ('"$TENTER_PROJECT_DIR"/hooks/a.sh', "/p/hooks/a.sh"),
+        ('sh "${TENTER_PROJECT_DIR}/"hooks/a.sh', "/p/hooks/a.sh"),
     ],
 )
 def test_the_words_of_a_script_are_found_in_what_a_shell_reads(text: str, read: str) -> None:
@@ -59,3 +61,62 @@ def test_what_is_written_is_not_named_for_being_read() -> None:
 def test_the_workspace_is_seen_from_the_hooks_own_working_folder() -> None:
     assert "../../a.sh" in of_script("$TENTER_WORKSPACE/a.sh", cwd="sub/deep")
     assert "a.sh" in of_script("$TENTER_WORKSPACE/a.sh", cwd=".")
+
+
+def folders_of(text: str) -> tuple[str, ...]:
+    (folders,) = {word.folders for word in words_of_script(text, project="/p")}
+    return folders
+
+
+@pytest.mark.parametrize(
+    ("text", "folders"),
+    [
+        ("./guard.sh", ()),
+        ("cd scripts && ./guard.sh", ("scripts",)),
+        ("cd -P -- 'scripts'; ./guard.sh", ("scripts",)),
+        ("pushd scripts >/dev/null\n./guard.sh", ("scripts",)),
+        ("cd a && cd b && ./x", ("a", "b", "a/b")),
+        ("(cd a; ./x); (cd b; ./y)", ("a", "b", "a/b")),
+        ("cd a/b && cd .. && ./x", ("a/b", "..", "a/b/..")),
+        ('cd "$TENTER_PROJECT_DIR" && ./x', ("/p/",)),
+        ('cd "$TENTER_WORKSPACE/a" && ./x', ("a",)),
+        ("cd $TENTER_WORKSPACE && ./x", (".",)),
+        ("make -C sub -f a.mk", ("sub",)),
+        ("bash -c 'cd scripts; ./guard.sh'", ("scripts",)),
+        ("cd && ./x", ()),
+        ("echo cd; ./x", ()),
+    ],
+)
+def test_the_folders_that_a_script_goes_to_are_where_its_words_may_start(text: str, folders: tuple[str, ...]) -> None:
+    assert folders_of(text) == folders
+
+
+def test_a_script_that_goes_to_very_many_folders_is_not_followed_to_all_of_them() -> None:
+    assert len(folders_of("".join(f"cd a{number}; " for number in range(1000)))) <= MOST_FOLDERS + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("make -f build.mk check", frozenset({"build.mk"})),
+        ("make -C sub --file=build.mk", frozenset({"build.mk"})),
+        ("gmake -sfbuild.mk -fother.mk", frozenset({"other.mk"})),
+        ("echo x | jq -rf rules", frozenset({"rules"})),
+        ("jq --from-file rules", frozenset({"rules"})),
+        ("awk -F '|' -f rules data", frozenset({"rules"})),
+        ("sed -n -f rules data", frozenset({"rules"})),
+        ("bash --rcfile rules", frozenset({"rules"})),
+        ("make check \\\n -f build.mk", frozenset({"build.mk"})),
+        ("make; rm -f notes", frozenset[str]()),
+        ("make\nrm -f notes", frozenset[str]()),
+        ("test -f notes", frozenset[str]()),
+        ("grep -f words data", frozenset[str]()),
+    ],
+)
+def test_what_an_option_gives_to_a_program_that_runs_files_is_surely_used(text: str, read: frozenset[str]) -> None:
+    found = {path for path, is_read in of_script(text).items() if is_read and not path.startswith("-")}
+    assert found == read
+
+
+def test_a_file_that_is_joined_to_its_option_is_found_among_arguments() -> None:
+    assert Word("build.mk", True) in of_arguments("-fbuild.mk")

@@ -126,11 +126,11 @@ def test_the_pins_have_every_file_as_whoever_uses_it_finds_it(tmp_path: Path) ->
     path = project(tmp_path)
     pins = print_of(path).pins
     guard, rules = file_digest(tmp_path / "guard.sh"), file_digest(tmp_path / "rules")
-    assert pins.of(("hooks", "events", "tool.before", 0)) == (
+    assert pins.of(("hooks", "events", "tool.before", 0), str(tmp_path)) == (
         PinnedFile(str(tmp_path / "guard.sh"), guard),
         PinnedFile("rules", rules),
     )
-    assert pins.of(("hooks", "events", "run.end", 0)) == ()
+    assert pins.of(("hooks", "events", "run.end", 0), str(tmp_path)) == ()
     assert pins.files == {str(tmp_path / "guard.sh"): guard, str(tmp_path / "rules"): rules}
 
 

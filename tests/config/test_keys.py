@@ -88,6 +88,23 @@ def test_a_hook_that_runs_a_process_must_say_what_a_failure_does(key: str) -> No
     ]
 
 
+@pytest.mark.parametrize(
+    ("point", "taken"),
+    [
+        ("tool.before", "say what a failure does: warn, block, suspend or fail"),
+        ("pre.iteration.start", "say what a failure does: warn, block or suspend"),
+        ("loop.error.post", "say what a failure does: warn, block or suspend"),
+        ("run.end", "set it to warn: a failure can do nothing else here"),
+        ("no.such.point", "say what a failure does: warn, block, suspend or fail"),
+    ],
+)
+def test_what_a_failure_may_do_is_told_as_the_point_takes_it(point: str, taken: str) -> None:
+    text = "version: 1\nhooks: {{events: {{{}: [{{name: a, script: x{}}}]}}}}"
+    assert problems(text.format(point, ""))[0].endswith(f"; {taken}")
+    (said,) = problems(text.format(point, ", on_error: explode"))
+    assert ("'fail'" in said) is ("fail" in taken.split(": ")[1].split())
+
+
 def test_a_python_hook_need_not_say_what_a_failure_does() -> None:
     assert hook_problems("{name: a, python: 'm:f'}") == []
 

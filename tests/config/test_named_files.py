@@ -114,6 +114,55 @@ def test_of_a_script_the_programs_are_named_and_not_the_files_that_come_and_go(t
     assert files(tmp_path, f"command: [sh, -c, '{script}']") == {"./bare", "./a.sh", "./shebang", "./lib"}
 
 
+@pytest.mark.promise(14)
+def test_the_words_of_a_script_are_looked_for_in_the_folders_that_it_goes_to(tmp_path: Path) -> None:
+    for name in ("scripts/guard.sh", "scripts/deep/guard.sh", "guard.sh", "other/rules.py"):
+        executable(tmp_path / name)
+    assert files(tmp_path, 'script: "cd scripts && ./guard.sh"') == {"./guard.sh", "scripts/guard.sh"}
+    assert files(tmp_path, "command: [sh, -c, cd scripts && exec ./guard.sh]") == {"./guard.sh", "scripts/guard.sh"}
+    assert files(tmp_path, 'script: "cd scripts; cd deep; sh guard.sh"') == {
+        "guard.sh",
+        "scripts/guard.sh",
+        "scripts/deep/guard.sh",
+    }
+    assert files(tmp_path, "script: '(cd \"$TENTER_PROJECT_DIR/scripts\"; ./guard.sh)'") == {
+        "./guard.sh",
+        "P/scripts/guard.sh",
+    }
+    assert files(tmp_path, 'script: "cd ../other && python3 rules.py", cwd: scripts') == {"../other/rules.py"}
+    assert files(tmp_path, 'script: "cd missing && python3 rules.py"') == set()
+
+
+def test_files_behind_an_option_of_make_and_its_like_are_named(tmp_path: Path) -> None:
+    for name in ("build.mk", "rules", "notes"):
+        (tmp_path / name).write_text("")
+    assert files(tmp_path, "script: 'make -f build.mk; jq -rf rules notes; rm -f notes'") == {"build.mk", "rules"}
+
+
+@pytest.mark.parametrize(
+    ("hook", "unseen"),
+    [
+        ("script: './guard.sh; ../up.sh && ./gone.sh > ./out; ls bare'", ("../up.sh", "./gone.sh")),
+        ("script: 'cd sub && ./inner.sh && ./gone.sh'", ("./gone.sh",)),
+        ("script: 'for f in ./*.sh; do $f; done'", ("./*.sh",)),
+        ("command: [./guard.sh, ./gone.sh, ./sub, --out=./there, gone]", ("./gone.sh", "./there")),
+        ("command: [./guard.sh, ./..., ..]", ()),
+    ],
+)
+def test_words_that_look_like_files_and_are_nowhere_are_told(
+    hook: str, unseen: tuple[str, ...], tmp_path: Path
+) -> None:
+    executable(tmp_path / "project" / "guard.sh")
+    executable(tmp_path / "project" / "sub" / "inner.sh")
+    (code,) = named(tmp_path / "project", f"hooks: {{events: {{tool.before: [{{name: a, on_error: warn, {hook}}}]}}}}")
+    assert code.unseen == unseen
+
+
+def test_words_of_a_backend_that_are_nowhere_are_told(tmp_path: Path) -> None:
+    (code,) = named(tmp_path, "loop: {backend: {command: [sh, -c, cd sub && ./agent.sh]}}")
+    assert (code.files, code.unseen) == ((), ("./agent.sh",))
+
+
 def test_a_variable_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "rc").write_text("")
     assert files(tmp_path, "script: 'exit 0', env: {BASH_ENV: ./rc, OTHER: x}") == {"./rc"}

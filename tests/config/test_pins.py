@@ -51,8 +51,8 @@ def test_a_hook_in_the_project_has_the_files_that_it_names(tmp_path: Path) -> No
     (hook,) = load(tmp_path / "tenter.yaml").hooks.events["tool.before"]
     known = (PinnedFile("check.py", file_digest(tmp_path / "check.py")),)
     (tmp_path / "extra.py").write_text("came later")
-    assert pins.of_hook(hook, str(tmp_path)) == pins.of(HOOK) == known
-    assert pins.of(("loop", "backend")) == ()
+    assert pins.of_hook(hook, str(tmp_path)) == pins.of(HOOK, str(tmp_path)) == known
+    assert pins.of(("loop", "backend"), str(tmp_path)) == ()
 
 
 @pytest.mark.fault(56)

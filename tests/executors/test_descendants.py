@@ -2,8 +2,9 @@
 
 import asyncio
 import os
+import signal
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tenter.executors import descendants
 from tenter.executors.descendants import (
     candidates,
     end,
+    end_marked,
     environment_mark,
     find,
     last_started,
@@ -211,3 +213,30 @@ def test_ids_given_out_in_a_circle_are_found_between_two_of_them(
     ids = sorted({*data.draw(st.sets(st.sampled_from(others or [first]))), *after})
     last = after[-1] if after else first
     assert started_between(ids, first, last) == sorted(after)
+
+
+def spares(*processes: int) -> Callable[[int], bool]:
+    return lambda process: process in processes
+
+
+async def test_what_carries_the_mark_is_asked_to_end_and_what_is_spared_is_not() -> None:
+    with sleeper(TENTER_CALL="cookie-1") as ours, sleeper(TENTER_CALL="cookie-1") as spared, sleeper() as foreign:
+        assert await end_marked(MARK, spared=spares(spared), grace=5.0) == (frozenset({ours}), frozenset())
+        assert [alive(one) for one in (ours, spared, foreign)] == [False, True, True]
+
+
+async def test_what_lives_on_after_the_grace_is_killed_and_what_does_that_too_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[signal.Signals] = []
+
+    def deaf(_process: int, _mark: bytes, number: signal.Signals = signal.SIGKILL) -> bool:
+        sent.append(number)
+        return True
+
+    monkeypatch.setattr(descendants, "end", deaf)
+    monkeypatch.setattr(descendants, "GONE_SECONDS", 0.05)
+    with sleeper(TENTER_CALL="cookie-1") as ours:
+        assert await end_marked(MARK, spared=spares(), grace=0.05) == (frozenset({ours}), frozenset({ours}))
+    assert sent[:2] == [signal.SIGTERM, signal.SIGCONT]
+    assert set(sent[2:]) == {signal.SIGKILL}

@@ -26,9 +26,25 @@ def test_a_file_passes_while_its_content_is_the_trusted_one(tmp_path: Path) -> N
     failure = refused(pin, tmp_path)
     assert failure.result == "untrusted"
     assert str(file) in failure.reason
-    assert "tenter hooks trust" in failure.reason
+    assert "'tenter hooks trust', and start again" in failure.reason
     file.write_text("one")
     pin.check("/nowhere")
+
+
+def test_whoever_is_asked_decides_by_the_path_the_pin_and_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "rules").write_text("one")
+    asked: list[tuple[str, str, str]] = []
+
+    def accepts(path: str, pinned: str, found: str) -> bool:
+        asked.append((path, pinned, found))
+        return len(asked) == 1
+
+    pin = PinnedFile("rules", "sha256:1", accepts)
+    pin.check(str(tmp_path))
+    failure = refused(pin, tmp_path)
+    assert "what still runs then takes it from there" in failure.reason
+    assert asked == [(str(tmp_path / "rules"), "sha256:1", file_digest(tmp_path / "rules"))] * 2
+    assert pin == PinnedFile("rules", "sha256:1")
 
 
 def test_a_relative_path_starts_at_the_working_folder(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.commandline import environment, tenter
+from tests.commandline import environment, hook_script, tenter
 from tests.faults.living import (
     DONE,
     RUN,
@@ -26,6 +26,7 @@ from tests.faults.living import (
     runs,
     started_nothing,
     summary,
+    suspended,
 )
 from tests.looping import EMIT, command_hook, loop_project, run_loop, suspends
 from tests.outside import alive, alive_with
@@ -48,7 +49,7 @@ def written(folder: Path, loop: str, hook: str = "") -> Path:
 @pytest.mark.parametrize(
     ("loop", "hook", "says"),
     [
-        ("", ", timeout_seconds: 5", ("iteration.start.pre[0]", "'on_error'", "warn, block, suspend")),
+        ("", ", timeout_seconds: 5", ("iteration.start.pre[0]", "'on_error'", "warn, block or suspend")),
         ("", ", on_error: block, timeout_seconds: 0", ("timeout_seconds", "above 0")),
         ("", ", on_error: block, timeout_seconds: -1", ("timeout_seconds", "above 0")),
         ("", ", on_error: fail", ("on_error", "'fail'")),
@@ -177,6 +178,31 @@ def test_a_backend_that_changes_while_the_loop_runs_is_not_run(change: str, tmp_
     assert not (tmp_path / "changed").exists()
     assert "agent.sh" in done.err
     assert "tenter hooks trust" in done.err
+
+
+@pytest.mark.promise(14)
+@pytest.mark.fault(56)
+@pytest.mark.parametrize("vouched", ["record", "nobody", "digest"])
+def test_a_backend_that_is_mended_while_the_loop_is_suspended_runs_once_it_is_trusted(
+    vouched: str, tmp_path: Path
+) -> None:
+    """Only a record can be renewed; a digest stands for the one state that it was given for."""
+    loop_project(tmp_path, RAN, hooks={"loop.start.pre": [suspends(tmp_path)]})
+    digest = environment(tmp_path)["TENTER_TRUST"] if vouched == "digest" else ""
+    assert tenter("hooks", "trust", "--yes", cwd=tmp_path, TENTER_TRUST=digest).code == 0
+    with suspended(tmp_path, TENTER_TRUST=digest) as loop:
+        hook_script(tmp_path, "agent.sh", f"{RAN}; {DONE}")
+        if vouched != "nobody":
+            assert tenter("hooks", "trust", "--yes", cwd=tmp_path, TENTER_TRUST=digest).code == 0
+        assert tenter("loop", "resume", loop_id(tmp_path), cwd=tmp_path, TENTER_TRUST=digest).code == 0
+        done = loop.end()
+    if vouched == "record":
+        ended_well(done, tmp_path, code=0, reason="completed")
+        assert runs(tmp_path) == 1
+    else:
+        ended_well(done, tmp_path, code=1, reason="failed")
+        assert runs(tmp_path) == 0
+        assert "agent.sh' changed since it was trusted; look at it, then 'tenter hooks trust'" in done.err
 
 
 @pytest.mark.fault(10)

@@ -208,7 +208,7 @@ class Full(MemoryStore):
         return await super().append(stream, entries, durable=durable, expected_head=expected_head)
 
 
-ENTRIES = 19
+ENTRIES = 20
 """Of the loop below, with that of its end."""
 PLAN: Turn = [("plan.a", 1), ("part.b", 2)]
 

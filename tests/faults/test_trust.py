@@ -76,7 +76,7 @@ def test_a_project_cannot_switch_the_users_hooks_off(trusted: bool, tmp_path: Pa
     found = rows(tmp_path, config)
     assert not found["mine"]["untrusted"]
     if trusted:
-        assert tenter("hooks", "trust", cwd=tmp_path, TENTER_TRUST="", XDG_CONFIG_HOME=config).code == 0
+        assert tenter("hooks", "trust", "--yes", cwd=tmp_path, TENTER_TRUST="", XDG_CONFIG_HOME=config).code == 0
     done = tenter("run", "job", cwd=tmp_path, TENTER_TRUST="", XDG_CONFIG_HOME=config)
     assert done.code == (0 if trusted else 6)
     assert Path(config, "tenter", "ran").exists() is trusted
@@ -150,7 +150,7 @@ def test_what_changed_after_it_was_trusted_does_not_run(
     )
     spec = json.loads((tmp_path / "tenter.yaml").read_text())
     (tmp_path / "tenter.yaml").write_text(json.dumps({**spec, "tools": {"look": {"python": "fau_tool:look"}}}))
-    assert tenter("hooks", "trust", cwd=tmp_path, TENTER_TRUST="").code == 0
+    assert tenter("hooks", "trust", "--yes", cwd=tmp_path, TENTER_TRUST="").code == 0
     assert tenter("run", "job", cwd=tmp_path, TENTER_TRUST="").code == 0
     change(tmp_path)
     done = tenter("run", "job", cwd=tmp_path, TENTER_TRUST="")
@@ -234,7 +234,7 @@ def test_in_another_workspace_a_hook_runs_the_content_that_was_trusted_or_nothin
 def test_without_a_terminal_it_is_refused_loudly_and_waits_for_nobody(tmp_path: Path) -> None:
     write_project(tmp_path, [{"text": "done"}])
     done = tenter("run", "job", "--json", cwd=tmp_path, TENTER_TRUST="")
-    assert (done.code, done.out) == (6, "")
+    assert (done.code, json.loads(done.out)["error"]["exit_code"]) == (6, 6)
     assert "tenter.yaml is not trusted, so nothing of it runs" in done.err
     digest = str(run_json("hooks", "trust", "--digest", cwd=tmp_path)["digest"])
     assert f"TENTER_TRUST={digest}" in done.err

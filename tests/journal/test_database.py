@@ -470,8 +470,8 @@ def test_a_locked_journal_is_refused_at_once_without_patience_and_after_it_with(
 def test_a_durable_append_is_synced_and_another_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = list[sqlite3.Connection]()
 
-    def watched(path: Path, *, create: bool) -> sqlite3.Connection | None:
-        connection = connect(path, create=create)
+    def watched(path: Path, *, create: bool, parents: bool) -> sqlite3.Connection | None:
+        connection = connect(path, create=create, parents=parents)
         opened.extend([connection] if connection else [])
         return connection
 

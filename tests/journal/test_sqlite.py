@@ -243,6 +243,21 @@ async def test_a_run_hears_that_its_journal_was_removed(tmp_path: Path) -> None:
         assert (await store.append(Stream("run", "r2"), [note("z")])).sequence == 1
 
 
+@pytest.mark.parametrize("gone", ["project", "project/.tenter"])
+@pytest.mark.parametrize("durable", [False, True])
+async def test_a_folder_that_vanished_is_not_made_anew(durable: bool, gone: str, tmp_path: Path) -> None:
+    async with opened(tmp_path / "project" / ".tenter" / "journal.db") as store:
+        await store.append(RUN, [note("x")])
+        shutil.rmtree(tmp_path / gone)
+        with pytest.raises(JournalError, match=r"the entries of run .* are gone"):
+            await store.append(RUN, [note("y")], durable=durable)
+        assert not (tmp_path / gone).exists()
+        if gone == "project":
+            with pytest.raises(JournalError, match="No such file or directory"):
+                await store.append(Stream("run", "r2"), [note("z")], durable=durable)
+            assert list(tmp_path.iterdir()) == []
+
+
 async def test_a_close_that_is_cancelled_closes_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     async with leaves_nothing():

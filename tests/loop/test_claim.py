@@ -1,18 +1,22 @@
 """Two loops never share a workspace: the second works in a worktree, waits, or is told why it cannot begin."""
 
 import asyncio
+import contextlib
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from tests.outside import comes_true
+from tests.loop.orphaned import orphan
+from tests.outside import alive, comes_true
 
 from tenter.kernel import TenterError
-from tenter.loop.claim import claim, give_back, place_of, registry_of
+from tenter.loop.claim import claim, clear, give_back, place_of, registry_of
 from tenter.loop.loop_row import LoopRow
-from tenter.loop.process_id import this_process
+from tenter.loop.process_id import ProcessId, this_process
+from tenter.loop.pruning import prune
 from tenter.loop.registry import Registry
+from tenter.loop.worktree import add_worktree
 
 LONGEST = 20.0
 
@@ -21,8 +25,11 @@ def unheard(_: str) -> None:
     """For tests that do not look at what people are told."""
 
 
-def row(folder: Path, loop_id: str = "loop-0000-0001") -> LoopRow:
-    process, place = this_process(), os.path.realpath(folder)
+GONE = ProcessId(this_process().pid, "an earlier process of this number")
+
+
+def row(folder: Path, loop_id: str = "loop-0000-0001", process: ProcessId | None = None) -> LoopRow:
+    process, place = process or this_process(), os.path.realpath(folder)
     return LoopRow(
         loop_id=loop_id,
         primary=True,
@@ -68,6 +75,40 @@ async def test_a_second_loop_works_in_the_same_folder_of_a_worktree(tmp_path: Pa
     assert moved.project == os.path.realpath(project)
     place = place_of(moved)
     assert (str(place.workspace), str(place.project)) == (moved.workspace, moved.project)
+
+
+@pytest.mark.parametrize("change", [None, "new", "tenter.yaml"])
+async def test_of_a_worktree_it_is_told_what_is_in_it_and_what_is_not(change: str | None, tmp_path: Path) -> None:
+    told: list[str] = []
+    project = repository(tmp_path, project="part")
+    registry = registry_of(project)
+    await claim(registry, row(project), exclusive=False, told=told.append)
+    assert told == []
+    if change is not None:
+        (project / change).write_text("not committed\n")
+    await claim(registry, row(project, "loop-0000-0002"), exclusive=False, told=told.append)
+    (text,) = told
+    assert text.startswith("works in a worktree, from the last commit, as the loop loop-0000-0001 holds ")
+    assert ("not committed are not in it" in text) == (change is not None)
+
+
+async def test_what_crashed_loops_left_running_in_a_workspace_is_ended_and_no_other(tmp_path: Path) -> None:
+    told: list[str] = []
+    registry = Registry(tmp_path / ".tenter" / "loops.db")
+    elsewhere = tmp_path / "elsewhere"
+    registry.add(row(tmp_path, "loop-crashed", GONE), hold=False)
+    registry.add(row(elsewhere, "loop-elsewhere", GONE), hold=False)
+    registry.add(row(tmp_path, "loop-over", GONE), hold=False)
+    registry.update("loop-over", status="completed", ended_at=2.0)
+    registry.add(row(tmp_path, "loop-alive"), hold=False)
+    mine = row(tmp_path)
+    registry.add(mine, hold=False)
+    ids = ("loop-crashed", "loop-elsewhere", "loop-over", "loop-alive", mine.loop_id)
+    with contextlib.ExitStack() as stack:
+        left = [stack.enter_context(orphan(loop_id=loop_id)) for loop_id in ids]
+        await clear(registry, mine, told.append)
+        assert [alive(one) for one in left] == [False, True, True, True, True]
+    assert told == ["ended 1 process that the loop loop-crashed had left running when its own process died"]
 
 
 async def test_without_a_repository_a_second_loop_is_told_what_to_do(tmp_path: Path) -> None:
@@ -122,8 +163,10 @@ async def test_a_loop_that_could_not_begin_leaves_nothing(tmp_path: Path) -> Non
     registry = registry_of(project)
     await claim(registry, row(project), exclusive=False, told=unheard)
     moved = await claim(registry, row(project, "loop-0000-0002"), exclusive=False, told=unheard)
+    place_of(moved).make()
     give_back(registry, moved)
     assert not Path(moved.workspace).exists()
+    assert not place_of(moved).folder.exists()
     assert [one.loop_id for one in registry.rows(everything=True)] == ["loop-0000-0001"]
 
 
@@ -131,3 +174,38 @@ def test_all_folders_of_a_repository_have_one_registry(tmp_path: Path) -> None:
     project = repository(tmp_path, project="part")
     assert registry_of(project).path == registry_of(tmp_path).path
     assert registry_of(tmp_path).path.is_relative_to(os.path.realpath(tmp_path))
+
+
+@pytest.mark.fault(47)
+async def test_who_dies_while_the_worktree_is_made_leaves_none_that_nobody_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = repository(tmp_path)
+    registry = registry_of(project)
+    await claim(registry, row(project), exclusive=False, told=unheard)
+
+    def dies(root: Path, loop_id: str) -> None:
+        add_worktree(root, loop_id)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tenter.loop.claim.add_worktree", dies)
+    with pytest.raises(KeyboardInterrupt):
+        await claim(registry, row(project, "loop-0000-0002"), exclusive=False, told=unheard)
+    left = registry.row("loop-0000-0002")
+    assert left is not None
+    assert Path(left.workspace).is_dir()
+    (pruned,) = await prune(registry, [left.but(status="failed")])
+    assert pruned.result == "removed"
+    assert not Path(left.workspace).exists()
+
+
+async def test_a_worktree_that_cannot_be_made_leaves_no_loop(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    registry = registry_of(project)
+    await claim(registry, row(project), exclusive=False, told=unheard)
+    (there := tmp_path / ".worktrees" / "loop-0000-0002").mkdir(parents=True)
+    (there / "mine").touch()
+    with pytest.raises(TenterError, match="something is there already"):
+        await claim(registry, row(project, "loop-0000-0002"), exclusive=False, told=unheard)
+    assert registry.row("loop-0000-0002") is None
+    assert (there / "mine").exists()

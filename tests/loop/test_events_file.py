@@ -1,11 +1,14 @@
 """Events get into the file whole or not at all, and come out of it by the line, whatever befell the writers."""
 
+import errno
 import fcntl
 import json
 import os
 import resource
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +211,67 @@ def test_what_is_new_is_read_from_where_one_was(tmp_path: Path) -> None:
     assert read_events(path, 0, limit=LIMIT) == (b"one\ntwo\n", 8)
     assert read_events(path, 8, limit=LIMIT) == (b"", 8)
     assert read_events(path, 4, limit=LIMIT) == (b"two\n", 8)
+
+
+WRITING = (
+    "import fcntl, os, sys\n"
+    "file = os.open('events.jsonl', os.O_WRONLY | os.O_APPEND | os.O_CREAT)\n"
+    "fcntl.flock(file, fcntl.LOCK_EX)\n"
+    "os.write(file, b'one\\n{\"half')\n"
+    "print('half', flush=True)\n"
+    "sys.stdin.readline()\n"
+    "os.write(file, b'\": 1}\\n')\n"
+)
+
+
+@pytest.mark.fault(39)
+def test_a_writer_at_work_is_waited_for_so_that_its_line_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITING], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"half\n"
+        monkeypatch.setattr(events_file, "READ_SECONDS", 0.1)
+        assert read_events(path, 0, limit=LIMIT) == (b'one\n{"half', 10), (
+            "one that was stopped is not waited for for ever"
+        )
+        monkeypatch.setattr(events_file, "READ_SECONDS", 20.0)
+        with ThreadPoolExecutor(1) as reading:
+            read = reading.submit(read_events, path, 0, limit=LIMIT)
+            with pytest.raises(TimeoutError):
+                read.result(0.2)
+            writer.stdin.write(b"go on\n")
+            writer.stdin.flush()
+            assert read.result(20) == (b'one\n{"half": 1}\n', 16)
+
+
+def test_readers_do_not_wait_for_each_other_and_leave_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "events.jsonl"
+    publish(path, "a", 1, at=1)
+    with path.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "sleep", pytest.fail)
+            data, _ = read_events(path, 0, limit=LIMIT)
+        assert data == path.read_bytes()
+    with path.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_where_files_cannot_be_locked_they_are_read_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(file: int, kind: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"one\n")
+    monkeypatch.setattr(fcntl, "flock", refuses)
+    assert read_events(path, 0, limit=LIMIT) == (b"one\n", 4)
 
 
 LINES = st.lists(st.binary(max_size=8).map(lambda line: line.replace(b"\n", b"")), max_size=8)

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.loop.world import LOOP, World, world
+from tests.loop.world import LOOP, World, die, says, world
 
-from tenter.loop.finish import finish, finish_lost
+from tenter.kernel import Suspend
+from tenter.loop.finish import finish, finish_lost, settle
+from tenter.loop.reason import Reason
 from tenter.loop.state import LoopState
 from tenter.loop.suspension import read_state
 
@@ -49,12 +51,7 @@ async def no_registry(run: World) -> None:
     run.parts.registry.path.unlink()
 
 
-async def events_in_the_way(run: World) -> None:
-    run.place.events.unlink(missing_ok=True)
-    run.place.events.mkdir()
-
-
-@pytest.mark.parametrize("breaks", [closed_journal, summary_in_the_way, no_registry, events_in_the_way])
+@pytest.mark.parametrize("breaks", [closed_journal, summary_in_the_way, no_registry])
 async def test_what_cannot_be_written_is_told_and_the_rest_is_done(
     tmp_path: Path, breaks: Callable[[World], object]
 ) -> None:
@@ -79,10 +76,50 @@ async def test_a_message_shows_nothing_that_looks_like_a_secret(tmp_path: Path) 
         assert "hunter2" not in text
 
 
-async def test_a_loop_whose_workspace_is_gone_is_ended_from_outside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reason", ["failed", "stopped", "restart_requested"])
+async def test_a_loop_that_nobody_can_run_is_ended_from_outside(tmp_path: Path, reason: Reason) -> None:
+    run = world(tmp_path, hooks=[says("iteration.start.pre", Suspend("sure?"))], when_held=[die])
+    await run.run_and_die()
+    run.signal("stop")
+    result = finish_lost(run.parts.registry, run.row, reason=reason, message="it is gone", tell=run.hear)
+    assert (result.reason, result.status, result.message) == (reason, "failed", "it is gone")
+    assert (run.row.status, run.row.reason, run.row.ended_at) == ("failed", reason, result.ended_at)
+    assert (run.row.suspension, read_state(run.place)) == (None, None)
+    assert json.loads(run.place.summary.read_text())["message"] == "it is gone"
+    assert run.texts("ended")[0].startswith(reason)
+    assert not run.place.signal("stop").exists()
+
+
+async def test_a_summary_that_cannot_be_written_keeps_no_lost_loop_from_its_end(tmp_path: Path) -> None:
     run = world(tmp_path)
-    result = finish_lost(run.parts.registry, run.row, 2_000.0)
-    assert (result.reason, result.status, result.ended_at) == ("failed", "failed", 2_000.0)
-    assert (run.row.status, run.row.ended_at) == ("failed", 2_000.0)
-    assert json.loads(run.place.summary.read_text())["message"] == run.row.message
-    assert read_state(run.place) is None
+    run.place.summary.mkdir()
+    finish_lost(run.parts.registry, run.row, reason="failed", message="it is gone", tell=run.hear)
+    assert run.row.status == "failed"
+    assert "cannot be written" in run.texts("note")[0]
+
+
+@pytest.mark.promise(4)
+async def test_no_answer_as_it_was_typed_is_left_at_the_end(tmp_path: Path) -> None:
+    run = world(tmp_path)
+    await run.orchestrator.run()
+    folder = run.place.signals
+    left = ["answer-given", ".answer-given-0a1b.tmp", ".stop-requested-0a1b.tmp", "restart-requested.set-aside"]
+    for name in left:
+        (folder / name).write_text("my password")
+    others = [folder / ".resume-requested-0a1b.tmp", folder / "mine.tmp", folder / ".gitignore"]
+    others[0].mkdir()
+    others[1].touch()
+    await finish(run.parts, run.state, run.record)
+    assert [name for name in left if (folder / name).exists()] == []
+    assert [path for path in others if not path.exists()] == []
+    assert run.texts("note") == []
+
+
+async def test_an_end_that_is_put_on_record_once_more_is_the_same(tmp_path: Path) -> None:
+    run = world(tmp_path, [("build.wall", 1)])
+    result = await run.run()
+    summary, row = run.place.summary.read_bytes(), run.row
+    run.place.summary.unlink()
+    settle(run.parts, run.state, result)
+    assert (run.place.summary.read_bytes(), run.row) == (summary, row)
+    assert [record.entry.kind for record in await run.journal()].count("result") == 1

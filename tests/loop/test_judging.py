@@ -19,7 +19,7 @@ from tenter.loop.judging import (
     selecting,
 )
 from tenter.loop.published import Malformed
-from tenter.loop.state import Batch, LoopState, Published
+from tenter.loop.state import MOST_TOPICS, Batch, LoopState, Published
 
 DONE = Published("LOOP_COMPLETE")
 CANCEL = Published("loop.cancel", "no longer\nneeded")
@@ -364,3 +364,16 @@ def test_nothing_that_was_published_is_lost_and_no_loop_ends_without_saying_why(
 def test_a_state_that_was_judged_is_frozen() -> None:
     state = after(Published("a", {"k": [1]}))
     assert state.pending[0].payload == FrozenDict({"k": (1,)})
+
+
+def test_what_was_published_is_counted_by_topic_and_what_was_refused_is_not() -> None:
+    events = [Published("plan.a"), Published("plan.b"), Published("plan.a")]
+    state = finished(LoopState(started_at=0.0), LoopSpec(), events, Batch(start=0, stop=9, index=1).refusing())
+    assert (state.published, state.topics) == (2, {"plan.a": 2})
+
+
+def test_many_topics_are_counted_and_only_the_first_by_name() -> None:
+    events = [Published(f"made.{number}") for number in range(MOST_TOPICS + 5)]
+    state = finished(LoopState(started_at=0.0), LoopSpec(), events, Batch(start=0, stop=9))
+    assert state.published == MOST_TOPICS + 5
+    assert list(state.topics) == [f"made.{number}" for number in range(MOST_TOPICS)]

@@ -12,7 +12,8 @@ from tests.outside import flat_memory, open_files
 
 from tenter.controls import FUZZY_PAIRS, PUBLISHED_KEYS
 from tenter.kernel import Redactor
-from tenter.loop.output_log import LONGEST_LINE, MOST_LAST_WORDS, OutputLog, Said
+from tenter.loop import output_log
+from tenter.loop.output_log import LONGEST_LINE, MOST_LAST_WORDS, OutputLog, Said, earlier_log
 
 SECRET = "correct-horse-battery"
 MASK = Redactor(secrets=[SECRET], patterns=PUBLISHED_KEYS, fuzzy=FUZZY_PAIRS).mask_fuzzy
@@ -203,6 +204,66 @@ def test_a_line_that_was_written_in_part_is_closed_off(tmp_path: Path, monkeypat
     log.close()
     assert (tmp_path / "output.log").read_text() == f"{AT[:12]}\n{AT} out| two\n"
     assert log.lost_lines == 1
+
+
+FULL = "loop| the log was full: what it had stands in output.log.1, in place of what stood there before"
+
+
+@pytest.mark.fault(7)
+def test_a_log_that_is_full_is_put_aside_once_so_that_there_are_two_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_log, "MOST_BYTES", 100)
+    path = tmp_path / "output.log"
+    log = log_in(tmp_path)
+    for number in range(3):
+        log.feed("stdout", b"%d\n" % number * 2)
+    assert [line.partition("| ")[2] for line in earlier_log(path).read_text().splitlines()] == ["0", "0", "1", "1"]
+    assert path.read_text() == f"{AT} {FULL}\n{AT} out| 2\n{AT} out| 2\n"
+    for number in range(100):
+        log.feed("stdout", b"%d\n" % number)
+    log.close()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["output.log", "output.log.1"]
+    assert all(one.stat().st_size < 300 for one in tmp_path.iterdir())
+    both = earlier_log(path).read_text() + path.read_text()
+    assert [line.partition("| ")[2] for line in both.splitlines() if FULL not in line][-2:] == ["98", "99"]
+    assert (log.lost_lines, path.stat().st_mode & 0o777) == (0, 0o600)
+
+
+def test_a_log_that_was_full_already_is_put_aside_by_whoever_goes_on_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = logged(tmp_path, ("out", b"one\n"))
+    monkeypatch.setattr(output_log, "MOST_BYTES", len(first))
+    logged(tmp_path, ("out", b"two\n"))
+    assert earlier_log(tmp_path / "output.log").read_text() == first
+
+
+def test_a_full_log_that_cannot_be_put_aside_grows_no_more_and_one_that_was_removed_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(output_log, "MOST_BYTES", 10)
+    log, path = log_in(tmp_path, shown), tmp_path / "output.log"
+    log.feed("stdout", b"one\n")
+    before = path.read_bytes()
+    earlier_log(path).mkdir()
+    log.feed("stdout", b"two\n")
+    assert (path.read_bytes(), log.lost_lines) == (before, 1)
+    assert any("cannot be written: Is a directory" in line for line in shown)
+    path.unlink()
+    log.feed("stdout", b"three\n")
+    log.close()
+    assert path.read_text().endswith(f"{AT} out| three\n")
+    assert log.lost_lines == 1
+
+
+def test_what_is_no_regular_file_is_not_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_log, "MOST_BYTES", 10)
+    path = tmp_path / "output.log"
+    path.symlink_to("/dev/null")
+    logged(tmp_path, ("out", b"one\n"), ("out", b"two\n"))
+    assert [one.name for one in tmp_path.iterdir()] == ["output.log"]
 
 
 def test_whoever_looks_on_may_go_away(tmp_path: Path) -> None:

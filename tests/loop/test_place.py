@@ -115,3 +115,25 @@ def test_an_id_that_could_lead_elsewhere_names_no_place(hostile: str, tmp_path: 
     with pytest.raises(TenterError, match="is no id of a loop") as raised:
         Place(hostile, tmp_path, tmp_path)
     assert str(raised.value).isprintable()
+
+
+def test_what_is_kept_of_a_loop_is_taken_away_and_nothing_else(tmp_path: Path) -> None:
+    place = Place("loop-12ab-34cd", tmp_path, tmp_path)
+    place.make()
+    (place.folder / "events.jsonl").touch()
+    (other := place.folder.with_name("loop-0000-0001")).mkdir()
+    place.remove()
+    place.remove()
+    assert list(place.folder.parent.iterdir()) == [other]
+
+
+@pytest.mark.fault(64)
+def test_what_is_kept_of_a_loop_is_not_taken_away_through_a_link_that_leads_out(tmp_path: Path) -> None:
+    (project := tmp_path / "project").mkdir()
+    place = Place("loop-12ab-34cd", project, project)
+    (theirs := tmp_path / "theirs" / place.loop_id).mkdir(parents=True)
+    (project / ".tenter").mkdir()
+    (project / ".tenter" / "loops").symlink_to(theirs.parent)
+    with pytest.raises(TenterError, match="leads out of the project"):
+        place.remove()
+    assert theirs.is_dir()

@@ -9,7 +9,8 @@ from typing import get_args
 
 import pytest
 
-from tenter.config import PreflightCheck
+from tenter.config import PreflightCheck, trust_state, write_record
+from tenter.harness import BUILTIN_TOOLS
 from tenter.kernel import TenterError
 from tenter.loop.preflight import CHECKS, Finding, PreflightFailed, check_start, run_preflight
 from tenter.loop.request import LoopRequest
@@ -47,7 +48,7 @@ def git(folder: Path, *arguments: str) -> None:
 def trusted(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in CI: the digest of what is there now is given."""
     (finding,) = run_preflight(LoopRequest(config=config), only="trust")
-    digest = finding.message.partition("TENTER_TRUST=")[2].split()[0]
+    digest = finding.hint.partition("TENTER_TRUST=")[2].split()[0]
     monkeypatch.setenv("TENTER_TRUST", digest)
 
 
@@ -153,7 +154,25 @@ def test_a_warning_fails_where_the_file_is_strict(tmp_path: Path, monkeypatch: p
 def test_an_untrusted_project_is_told_what_to_do(tmp_path: Path) -> None:
     (finding,) = run_preflight(LoopRequest(config=project(tmp_path, hooks=[HOOK])), only="trust")
     assert finding.level == "failed"
-    assert "tenter hooks trust" in finding.message
+    assert finding.message.endswith(
+        "is not trusted, so nothing of it runs: it names code (1 hook, 1 backend) that you have not trusted"
+    )
+    assert finding.hint.startswith("'tenter hooks trust --config ")
+    assert "; 'tenter hooks trust --config " in str(finding)
+    assert "\n" not in str(finding)
+
+
+def test_a_project_that_changed_is_told_by_the_first_change(tmp_path: Path) -> None:
+    config = project(tmp_path, hooks=[HOOK])
+    write_record(trust_state(config, builtin_tools=BUILTIN_TOOLS).now, 0)
+    assert levels(run_preflight(LoopRequest(config=config), only="trust")) == {"trust": "ok"}
+    (Path(config).parent / "agent.sh").write_text("#!/bin/sh\nexit 1\n")
+    text = Path(config).read_text()
+    Path(config).write_text(text.replace("note", "other"))
+    (finding,) = run_preflight(LoopRequest(config=config), only="trust")
+    assert "it changed since you trusted it: the file agent.sh: content " in finding.message
+    assert finding.message.endswith(", and 1 more")
+    assert "\n" not in str(finding)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +205,26 @@ def test_without_a_commit_a_second_loop_would_have_no_worktree(tmp_path: Path, m
     monkeypatch.setenv("PATH", str(tmp_path))
     (finding,) = run_preflight(LoopRequest(config=config), only="git")
     assert (finding.level, "git is not installed" in finding.message) == ("warning", True)
+
+
+def test_what_git_tracks_of_the_state_folder_is_warned_of(tmp_path: Path) -> None:
+    config = project(tmp_path)
+    folder = Path(config).parent
+    (folder / ".tenter" / "loops").mkdir(parents=True)
+    for name in ("loops.db", "loops/x"):
+        (folder / ".tenter" / name).write_text("")
+    assert levels(run_preflight(LoopRequest(config=config), only="git")) == {"git": "ok"}
+    git(folder, "add", "--force", ".tenter")
+    (finding,) = run_preflight(LoopRequest(config=config), only="git")
+    assert finding.level == "warning"
+    assert finding.message.startswith("git tracks '.tenter/loops.db' and 1 more, where loops keep")
+    assert finding.hint == "run 'git rm -r --cached .tenter', and add '.tenter/' to .gitignore"
+
+
+def test_no_variable_leads_git_to_another_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = project(tmp_path)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    assert levels(run_preflight(LoopRequest(config=config), only="git")) == {"git": "ok"}
 
 
 def test_a_state_folder_that_cannot_be_written_fails(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.loop.orphaned import orphan
+from tests.outside import alive
 
 from tenter.kernel import TenterError
 from tenter.loop import (
@@ -83,30 +85,49 @@ def state_of(row: LoopRow) -> SuspendState:
     )
 
 
-def test_what_ended_and_crashed_loops_left_is_taken_away(tmp_path: Path) -> None:
+async def test_what_loops_that_have_ended_left_is_taken_away_and_of_a_crashed_one_only_by_name(tmp_path: Path) -> None:
     root = repository(tmp_path)
-    ended, crashed = registered(root, "loop-a", worktree=True), registered(root, "loop-b", worktree=True)
-    over(root, ended)
-    assert [(one.loop_id, one.result, one.message) for one in prune(registry_of(root))] == [
-        ("loop-b", "removed", "removed"),
+    crashed = registered(root, "loop-b", worktree=True)
+    ended = [registered(root, loop_id, worktree=True) for loop_id in ("loop-a", "loop-c")]
+    for row in ended:
+        over(root, row)
+    assert [(one.loop_id, one.result, one.message) for one in await prune(registry_of(root))] == [
+        ("loop-c", "removed", "removed"),
         ("loop-a", "removed", "removed"),
     ]
+    assert ids(root) == {"loop-b"}
+    assert place_of(crashed).output.read_text() == "said\n"
+    assert await prune(registry_of(root)) == ()
+    assert [one.loop_id for one in await prune(registry_of(root), [crashed])] == ["loop-b"]
     assert ids(root) == set()
-    for row in (ended, crashed):
+    for row in (crashed, *ended):
         assert not Path(row.workspace).exists()
         assert not place_of(row).folder.exists()
     assert git(root, "branch", "--format=%(refname:short)") == "main"
     assert git(root, "status", "--porcelain") == ""
 
 
-def test_nothing_of_a_loop_that_is_not_over_is_touched(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [False, True])
+async def test_what_a_crashed_loop_left_running_is_ended_and_that_is_said(kept: bool, tmp_path: Path) -> None:
+    root = repository(tmp_path)
+    row = registered(root, "loop-a", worktree=True)
+    if kept:
+        (Path(row.workspace) / "new").write_text("not committed\n")
+    with orphan(loop_id="loop-a") as agent:
+        (pruned,) = await prune(registry_of(root), [row])
+        assert not alive(agent)
+    assert pruned.result == ("kept" if kept else "removed")
+    assert "; ended 1 process that the loop loop-a had left running" in pruned.message
+
+
+async def test_nothing_of_a_loop_that_is_not_over_is_touched(tmp_path: Path) -> None:
     root = repository(tmp_path)
     running = registered(root, "loop-running", worktree=True, process=this_process())
     waiting = registered(root, "loop-waiting", worktree=True)
     registry_of(root).suspend("loop-waiting", state_of(waiting))
     write_state(place_of(waiting), state_of(waiting))
     over(root, registered(root, "loop-over"))
-    assert [one.loop_id for one in prune(registry_of(root))] == ["loop-over"]
+    assert [one.loop_id for one in await prune(registry_of(root))] == ["loop-over"]
     assert ids(root) == {"loop-running", "loop-waiting"}
     for row in (running, waiting):
         assert place_of(row).output.read_text() == "said\n"
@@ -114,33 +135,33 @@ def test_nothing_of_a_loop_that_is_not_over_is_touched(tmp_path: Path) -> None:
     assert place_of(waiting).suspend_state.exists()
 
 
-def test_one_that_is_named_and_not_over_is_refused_before_anything_is_taken_away(tmp_path: Path) -> None:
+async def test_one_that_is_named_and_not_over_is_refused_before_anything_is_taken_away(tmp_path: Path) -> None:
     root = repository(tmp_path)
     ended = registered(root, "loop-over")
     over(root, ended)
     running = registered(root, "loop-running", worktree=True, process=this_process())
     rows = [row for row in registry_of(root).rows(everything=True) if row.loop_id in ("loop-over", "loop-running")]
     with pytest.raises(TenterError, match="loop-running is not over; 'tenter loop stop loop-running' ends it"):
-        prune(registry_of(root), rows)
+        await prune(registry_of(root), rows)
     assert ids(root) == {"loop-over", "loop-running"}
     assert place_of(running).folder.exists()
 
 
-def test_only_those_that_are_named_are_taken_away(tmp_path: Path) -> None:
+async def test_only_those_that_are_named_are_taken_away(tmp_path: Path) -> None:
     root = repository(tmp_path)
     rows = [registered(root, f"loop-{name}") for name in "ab"]
-    assert [one.loop_id for one in prune(registry_of(root), rows[:1])] == ["loop-a"]
+    assert [one.loop_id for one in await prune(registry_of(root), rows[:1])] == ["loop-a"]
     assert ids(root) == {"loop-b"}
     assert place_of(rows[1]).folder.exists()
 
 
-def test_a_branch_with_commits_that_are_nowhere_else_stays_and_that_is_said(tmp_path: Path) -> None:
+async def test_a_branch_with_commits_that_are_nowhere_else_stays_and_that_is_said(tmp_path: Path) -> None:
     root = repository(tmp_path)
     row = registered(root, "loop-a", worktree=True)
     (Path(row.workspace) / "work").write_text("done\n")
     git(Path(row.workspace), "add", "work")
     git(Path(row.workspace), "commit", "--quiet", "--message=work")
-    (pruned,) = prune(registry_of(root))
+    (pruned,) = await prune(registry_of(root), [row])
     assert pruned.result == "removed"
     assert "its branch 'tenter/loop-a' stays: it has commits that are nowhere else" in pruned.message
     assert git(root, "show", "tenter/loop-a:work") == "done"
@@ -149,11 +170,11 @@ def test_a_branch_with_commits_that_are_nowhere_else_stays_and_that_is_said(tmp_
 
 
 @pytest.mark.parametrize("change", ["new", "tenter.yaml"])
-def test_changes_that_are_not_committed_keep_all_of_a_loop(change: str, tmp_path: Path) -> None:
+async def test_changes_that_are_not_committed_keep_all_of_a_loop(change: str, tmp_path: Path) -> None:
     root = repository(tmp_path)
     row = registered(root, "loop-a", worktree=True)
     (Path(row.workspace) / change).write_text("not committed\n")
-    (pruned,) = prune(registry_of(root))
+    (pruned,) = await prune(registry_of(root), [row])
     assert pruned.result == "kept"
     assert "git says:" in pruned.message
     assert (Path(row.workspace) / change).read_text() == "not committed\n"
@@ -161,13 +182,13 @@ def test_changes_that_are_not_committed_keep_all_of_a_loop(change: str, tmp_path
     assert ids(root) == {"loop-a"}
 
 
-def test_a_suspend_state_goes_with_the_loop_that_left_it_and_no_other(tmp_path: Path) -> None:
+async def test_a_suspend_state_goes_with_the_loop_that_left_it_and_no_other(tmp_path: Path) -> None:
     root = repository(tmp_path)
     rows = [registered(root, f"loop-{name}") for name in "ab"]
     write_state(place_of(rows[0]), state_of(rows[0]))
-    prune(registry_of(root), rows[1:])
+    await prune(registry_of(root), rows[1:])
     assert place_of(rows[0]).suspend_state.exists()
-    prune(registry_of(root), rows[:1])
+    await prune(registry_of(root), rows[:1])
     assert not place_of(rows[0]).suspend_state.exists()
 
 
@@ -188,32 +209,32 @@ def with_a_damaged_state(row: LoopRow) -> None:
     place_of(row).suspend_state.write_bytes(b"{")
 
 
-def test_a_state_that_nobody_can_read_is_left_where_it_is(tmp_path: Path) -> None:
+async def test_a_state_that_nobody_can_read_is_left_where_it_is(tmp_path: Path) -> None:
     root = repository(tmp_path)
     row = registered(root, "loop-a")
     with_a_damaged_state(row)
-    (pruned,) = prune(registry_of(root))
+    (pruned,) = await prune(registry_of(root), [row])
     assert (pruned.result, ids(root)) == ("removed", set())
     assert place_of(row).suspend_state.read_bytes() == b"{"
 
 
 @pytest.mark.parametrize("befell", [nothing, without_its_folder, without_its_worktree, with_a_damaged_state])
-def test_what_is_gone_already_is_no_error(befell: Callable[[LoopRow], None], tmp_path: Path) -> None:
+async def test_what_is_gone_already_is_no_error(befell: Callable[[LoopRow], None], tmp_path: Path) -> None:
     root = repository(tmp_path)
     row = registered(root, "loop-a", worktree=True)
     befell(row)
-    (pruned,) = prune(registry_of(root))
+    (pruned,) = await prune(registry_of(root), [row])
     assert (pruned.result, ids(root)) == ("removed", set())
 
 
 @pytest.mark.fault(64)
-def test_nothing_behind_a_link_that_leads_out_of_the_project_is_taken_away(tmp_path: Path) -> None:
+async def test_nothing_behind_a_link_that_leads_out_of_the_project_is_taken_away(tmp_path: Path) -> None:
     root = repository(tmp_path)
     row = registered(root, "loop-a")
     outside = tmp_path / "outside"
     place_of(row).folder.parent.rename(outside)
     place_of(row).folder.parent.symlink_to(outside)
-    (pruned,) = prune(registry_of(root))
+    (pruned,) = await prune(registry_of(root), [row])
     assert pruned.result == "kept"
     assert "leads out of the project" in pruned.message
     assert (outside / "loop-a" / "output.log").exists()
@@ -221,7 +242,7 @@ def test_nothing_behind_a_link_that_leads_out_of_the_project_is_taken_away(tmp_p
 
 
 @pytest.mark.fault(45)
-def test_a_crashed_loop_that_somebody_continues_meanwhile_is_left_to_him(tmp_path: Path) -> None:
+async def test_a_crashed_loop_that_somebody_continues_meanwhile_is_left_to_him(tmp_path: Path) -> None:
     root = repository(tmp_path)
     row = registered(root, "loop-a")
     code = (
@@ -233,7 +254,7 @@ def test_a_crashed_loop_that_somebody_continues_meanwhile_is_left_to_him(tmp_pat
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "taken\n"
-        (pruned,) = prune(registry_of(root), [row])
+        (pruned,) = await prune(registry_of(root), [row])
         other.communicate("\n", timeout=10)
     assert pruned.result == "kept"
     assert f"process {other.pid} works where it was" in pruned.message
@@ -241,7 +262,7 @@ def test_a_crashed_loop_that_somebody_continues_meanwhile_is_left_to_him(tmp_pat
     assert ids(root) == {"loop-a"}
 
 
-def test_where_nothing_ran_there_is_nothing_to_take_away(tmp_path: Path) -> None:
+async def test_where_nothing_ran_there_is_nothing_to_take_away(tmp_path: Path) -> None:
     root = repository(tmp_path)
-    assert prune(registry_of(root)) == ()
+    assert await prune(registry_of(root)) == ()
     assert not (root / ".tenter").exists()

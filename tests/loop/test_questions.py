@@ -184,3 +184,17 @@ async def test_an_answer_that_holds_a_secret_is_masked(tmp_path: Path, monkeypat
     run.answer("swordfish-4711")
     await asyncio.wait_for(running, LONGEST)
     assert "swordfish" not in run.agent.works[1].prompt
+
+
+async def test_an_answer_from_the_terminal_that_holds_a_secret_is_masked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOOR_CODE", "swordfish-4711")
+
+    async def types(_: Asked) -> str:
+        return "swordfish-4711"
+
+    run = world(tmp_path, ASKS, config={"secrets": ["DOOR_CODE"]}, asking=types)
+    await asyncio.wait_for(run.run(), LONGEST)
+    assert "human.response" in run.agent.works[1].prompt
+    assert "swordfish" not in run.agent.works[1].prompt

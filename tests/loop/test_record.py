@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tenter.journal import Entry, JournalError, MemoryStore, SqliteStore, Store, Stream
 from tenter.kernel import Redactor, TenterError
 from tenter.loop.reason import REASONS
-from tenter.loop.record import PAGE, LoopRecord, last_state
+from tenter.loop.record import PAGE, LoopRecord, last_result, last_state
+from tenter.loop.request import LoopResult
 from tenter.loop.state import Asked, Batch, LoopState, Published
 from tenter.loop.suspension import Suspender, SuspendState
 from tenter.testing import FakeClock
@@ -178,3 +180,35 @@ async def test_what_cannot_be_written_is_raised_until_the_record_lets_go() -> No
     for writing in (record.begin({}), record.state(FRESH), record.released("00aa", "stop", None), record.ended({})):
         await writing
     assert record.lenient
+
+
+async def test_an_end_is_read_back_until_the_loop_goes_on() -> None:
+    store, stream = MemoryStore(), STREAM
+    record = record_in(store)
+    result = LoopResult(
+        loop_id=STREAM.id,
+        status="completed",
+        reason="completed",
+        message="all is done",
+        iterations=3,
+        cost_usd=0.5,
+        started_at=1_000.0,
+        ended_at=1_001.5,
+        summary="/p/summary.json",
+        workspace="/p",
+    )
+    assert await last_result(store, stream) is None
+    await record.state(FRESH)
+    assert await last_result(store, stream) is None
+    await record.ended({"status": result.status, **msgspec.structs.asdict(result)})
+    await store.append(stream, [Entry(kind="hook_ended", time=1, content={})])
+    assert await last_result(store, stream) == result
+    await record.state(FRESH)
+    assert await last_result(store, stream) is None
+
+
+async def test_an_end_that_is_none_is_told() -> None:
+    store = MemoryStore()
+    await store.append(STREAM, [Entry(kind="result", time=1, content={"reason": "tired"})])
+    with pytest.raises(TenterError, match="cannot be read"):
+        await last_result(store, STREAM)

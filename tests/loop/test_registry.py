@@ -409,3 +409,27 @@ def test_a_registry_that_was_closed_opens_again(tmp_path: Path) -> None:
     assert ids(registry) == ["loop-a"]
     registry.close()
     registry.close()
+
+
+@pytest.mark.fault(64)
+def test_a_row_that_cannot_be_so_is_as_if_it_were_not_there_and_that_is_said_once(tmp_path: Path) -> None:
+    registry_in(tmp_path).add(loop("loop-a", GONE, workspace="/elsewhere", status="suspended"), hold=False)
+    registry_in(tmp_path).add(loop("loop-b", GONE), hold=False)
+    said: list[str] = []
+
+    def strange(row: LoopRow) -> str | None:
+        return f"its workspace is {row.workspace!r}" if row.workspace == "/elsewhere" else None
+
+    registry = Registry(registry_path(tmp_path), strange=strange, told=said.append)
+    assert ids(registry, everything=True) == ["loop-b"]
+    assert registry.row("loop-a") is None
+    assert registry.remove(["loop-a", "loop-b"]) == ["loop-b"]
+    with pytest.raises(UnknownLoop):
+        registry.resolve("loop-a")
+    with pytest.raises(UnknownLoop):
+        registry.take_over("loop-a", this_process())
+    with pytest.raises(TenterError, match=r"cannot be registered .*its workspace is '/elsewhere'"):
+        registry.add(loop("loop-c", workspace="/elsewhere"), hold=True)
+    assert len(said) == 1
+    assert "'loop-a': its workspace is '/elsewhere'" in said[0]
+    assert registry_in(tmp_path).row("loop-a") is not None, "it is left as it is"

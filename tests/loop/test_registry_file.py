@@ -165,6 +165,7 @@ def test_a_file_that_may_not_be_written_is_told() -> None:
             one.chmod(0o555)
         is_root = os.geteuid() == 0
         if is_root:
+            os.chown(path, 65534, -1)
             os.seteuid(65534)
         try:
             with pytest.raises(TenterError, match=f"'{path}' cannot be used .*check the permissions"):
@@ -180,3 +181,24 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     path = tmp_path / ".tenter" / "loops.db"
     with pytest.raises(TenterError, match=r"is no folder|Not a directory"), told(path):
         connect(path, create=True)
+
+
+@pytest.mark.fault(64)
+def test_a_folder_that_is_a_link_out_is_refused_also_where_a_registry_is_there(tmp_path: Path) -> None:
+    (mine := tmp_path / "mine" / ".tenter").mkdir(parents=True)
+    opened(mine / "loops.db").close()
+    (theirs := tmp_path / "theirs").mkdir()
+    (theirs / ".tenter").symlink_to(mine)
+    for create in (False, True):
+        with pytest.raises(TenterError, match="is a link that leads out of"):
+            connect(theirs / ".tenter" / "loops.db", create=create)
+
+
+@pytest.mark.fault(64)
+def test_a_registry_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / ".tenter" / "loops.db"
+    opened(path).close()
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(TenterError, match=f"belongs to another user, {owner}"):
+        connect(path, create=False)

@@ -16,6 +16,7 @@ from tenter.loop.reason import ReleaseHow
 from tenter.loop.release import By
 from tenter.loop.signal_file import Answer, SetAside, Signal, take_answer, take_signal, write_signal
 from tenter.loop.suspension import Suspender, SuspendState, write_state
+from tenter.loop.whole_file import put_new
 
 ID = "loop-12ab-34cd"
 BY = By(7, "ann")
@@ -110,6 +111,7 @@ def test_a_resume_for_another_suspension_resumes_nothing_and_is_told(tmp_path: P
     assert isinstance(found, SetAside)
     assert found.kind == "resume"
     assert "'s0'" in found.text
+    assert found.path is not None
     assert Path(found.path).is_file()
     assert left(place) == ["resume-requested.set-aside"]
     assert take(place) is None
@@ -196,6 +198,7 @@ def test_what_is_no_signal_is_set_aside_and_told(data: bytes, why: str, tmp_path
     found = take(place)
     assert isinstance(found, SetAside)
     assert why in found.why
+    assert found.path is not None
     assert Path(found.path).read_bytes() == data
     assert take(place) is None
 
@@ -259,7 +262,59 @@ def test_an_answer_to_another_question_is_set_aside_or_replaced(tmp_path: Path) 
     assert write_signal(place, answer("new")) == "written"
     found = take_answer(place, loop_id=ID, question_id="q2")
     assert isinstance(found, SetAside)
+    assert found.text.startswith("an answer was set aside and removed: ")
     assert "'q1'" in found.text
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_an_answer_that_misses_does_not_stay_on_disk(is_torn: bool, tmp_path: Path) -> None:
+    place = place_in(tmp_path)
+    write_signal(place, answer("my password", "q0"))
+    if is_torn:
+        place.signal("answer").write_text('{"text": "my passw')
+    found = take_answer(place, loop_id=ID, question_id="q1")
+    assert isinstance(found, SetAside)
+    assert (found.path, left(place)) == (None, [])
+
+
+@pytest.mark.parametrize("kind", ["stop", "answer"])
+def test_a_signal_for_another_loop_that_lives_is_not_replaced(kind: str, tmp_path: Path) -> None:
+    place, asked = place_in(tmp_path), list[str]()
+
+    def lives(loop_id: str) -> bool:
+        asked.append(loop_id)
+        return loop_id == "loop-other"
+
+    def told(loop_id: str) -> Signal | Answer:
+        if kind == "stop":
+            return signal("stop", None, loop_id)
+        return Answer(loop_id=loop_id, question_id="q1", text="yes", at=AT, by=BY)
+
+    write_signal(Place("loop-other", tmp_path, tmp_path), told("loop-other"))
+    assert write_signal(place, told(ID), lives=lives) == "occupied"
+    path = place.signal("stop" if kind == "stop" else "answer")
+    assert b'"loop-other"' in path.read_bytes()
+    assert asked == ["loop-other"]
+    path.unlink()
+    write_signal(Place("loop-dead", tmp_path, tmp_path), told("loop-dead"))
+    assert write_signal(place, told(ID), lives=lives) == "written"
+
+
+def test_a_signal_is_written_where_a_loop_that_ends_clears_what_lies_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, left_to_clear = place_in(tmp_path), [1, 2]
+
+    def clears(path: Path, data: bytes) -> bool:
+        if left_to_clear:
+            left_to_clear.pop()
+            raise FileNotFoundError(2, "No such file or directory")
+        return put_new(path, data)
+
+    monkeypatch.setattr("tenter.loop.signal_file.put_new", clears)
+    assert write_signal(place, signal()) == "written"
+    assert take(place) == signal()
 
 
 @given(text=st.text(st.characters()), user=st.text(), suspension_id=st.none() | st.text())

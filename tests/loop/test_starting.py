@@ -4,35 +4,41 @@ import asyncio
 import gc
 import json
 import os
+import select
+import shutil
 import signal
-from collections.abc import Mapping, Sequence
+import time
 from pathlib import Path
 
+import msgspec
 import pytest
-from tests.commandline import digest_of, started
-from tests.outside import alive_with, comes_true, leaves_nothing
+from tests.commandline import TENTER, digest_of, started
+from tests.loop.projects import (
+    DONE,
+    GATE,
+    LONGEST,
+    ask_for,
+    asked,
+    killed_while_suspended,
+    only_row,
+    project,
+    unheard,
+)
+from tests.outside import alive, alive_with, comes_true, leaves_nothing
 
-from tenter.config import Untrusted
-from tenter.journal import SqliteStore, Stream
+from tenter.config import ConfigError, Untrusted, validate
+from tenter.harness import BUILTIN_TOOLS, load_script
 from tenter.kernel import TenterError
 from tenter.loop import starting
-from tenter.loop.claim import place_of, registry_of
+from tenter.loop.claim import registry_of
 from tenter.loop.loop_row import LoopRow
 from tenter.loop.parts import Parts, Told
 from tenter.loop.preflight import PreflightFailed
-from tenter.loop.process_id import ProcessId, started_by_proc
-from tenter.loop.reason import ReleaseHow
 from tenter.loop.record import LoopRecord
-from tenter.loop.release import by_this_process
 from tenter.loop.request import LoopRequest, LoopResult
-from tenter.loop.signal_file import Signal, write_signal
-from tenter.loop.starting import continue_loop, run_loop
+from tenter.loop.resuming import continue_loop
+from tenter.loop.starting import LONGEST_PROMPT, run_loop
 from tenter.loop.state import LoopState
-from tenter.loop.suspension import read_state
-
-LONGEST = 30.0
-DONE = "echo LOOP_COMPLETE"
-GATE = {"name": "gate", "script": "test -e open", "on_error": "suspend"}
 
 
 @pytest.fixture(autouse=True)
@@ -40,37 +46,6 @@ def nobodys_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     monkeypatch.delenv("TENTER_TRUST", raising=False)
-
-
-def project(tmp_path: Path, agent: str, *, hooks: Mapping[str, Sequence[object]] | None = None, **loop: object) -> Path:
-    """A project whose agent is a shell script; its folder."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    settings = {"backend": {"command": ["/bin/sh", "agent.sh"]}, **loop}
-    (folder / "agent.sh").write_text(f"{agent}\n")
-    config = {"version": 1, "loop": settings, "hooks": {"events": hooks or {}}}
-    (folder / "tenter.yaml").write_text(json.dumps(config))
-    return folder
-
-
-def asked(folder: Path, monkeypatch: pytest.MonkeyPatch, **request: object) -> LoopRequest:
-    """The request for a loop of a project that is trusted as it is."""
-    monkeypatch.setenv("TENTER_TRUST", digest_of(folder / "tenter.yaml"))
-    return LoopRequest(config=str(folder / "tenter.yaml"), prompt="mend it", **request)  # pyright: ignore[reportArgumentType]  # fields of a request, by their names
-
-
-def only_row(folder: Path) -> LoopRow:
-    (row,) = registry_of(folder).rows(everything=True)
-    return row
-
-
-def unheard(_: Told) -> None:
-    """For tests that do not look at what people are told."""
-
-
-def ask_for(row: LoopRow, how: ReleaseHow) -> None:
-    asking = Signal(kind=how, loop_id=row.loop_id, suspension_id=None, at="2026-02-28T15:31:00Z", by=by_this_process())
-    write_signal(place_of(row), asking)
 
 
 async def test_a_loop_runs_its_program_until_that_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +63,19 @@ async def test_a_loop_runs_its_program_until_that_is_done(tmp_path: Path, monkey
     assert told[0].text == f"loop {row.loop_id} in {folder}"
     assert [one.kind for one in told] == ["began", "iteration", "iteration", "output", "ended"]
     assert json.loads(Path(result.summary).read_text())["topics"] == {"part.done": 1}
+
+
+async def test_of_a_long_prompt_the_registry_shows_the_beginning_and_the_agent_gets_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project(tmp_path, f"cat > prompt; {DONE}")
+    prompt = "x" * 100_000 + " the end"
+    request = msgspec.structs.replace(asked(folder, monkeypatch), prompt=prompt)
+    await run_loop(request, tell=unheard)
+    row = only_row(folder)
+    assert row.prompt == "x" * LONGEST_PROMPT + "… (100008 characters)"
+    assert row.request["prompt"] == prompt, "a loop that is continued needs it"
+    assert prompt in (folder / "prompt").read_text()
 
 
 async def test_a_stop_ends_the_program_with_all_that_it_started(
@@ -155,6 +143,17 @@ async def test_a_loop_of_an_untrusted_project_starts_nothing(tmp_path: Path) -> 
     assert sorted(path.name for path in folder.iterdir()) == ["agent.sh", "tenter.yaml"]
 
 
+async def test_all_that_is_wrong_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hooks = {"loop.start.pre": [{"name": "guard", "command": ["./not-there"], "on_error": "block"}]}
+    folder = project(tmp_path, "touch ran", hooks=hooks, max_iteratons=3)
+    with pytest.raises(ConfigError) as refused:
+        await run_loop(asked(folder, monkeypatch), tell=unheard)
+    path = str(folder / "tenter.yaml")
+    assert refused.value.problems == validate(path, builtin_tools=BUILTIN_TOOLS, check_script=load_script)
+    assert [word in str(refused.value) for word in ("'max_iteratons'", "./not-there")] == [True, True]
+    assert not (folder / ".tenter").exists()
+
+
 async def test_a_loop_that_fails_its_preflight_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = project(tmp_path, "touch ran", backend={"command": ["./not-there"]})
     with pytest.raises(PreflightFailed):
@@ -171,46 +170,7 @@ async def test_a_loop_that_cannot_be_built_is_forgotten(tmp_path: Path, monkeypa
     with pytest.raises(TenterError, match="cannot be built"):
         await run_loop(asked(folder, monkeypatch), tell=unheard)
     assert registry_of(folder).rows(everything=True) == ()
-
-
-def killed_while_suspended(folder: Path) -> LoopRow:
-    """Runs a loop in a process of its own, which is killed when the loop is suspended."""
-    with started("loop", "run", "--prompt", "mend it", cwd=folder) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "suspended at" in line:
-                break
-        process.send_signal(signal.SIGKILL)
-        process.wait(LONGEST)
-    return only_row(folder)
-
-
-async def pieces(folder: Path, row: LoopRow) -> list[str]:
-    """The kinds of the entries of the loop's stream."""
-    store = SqliteStore(folder / ".tenter" / "journal.db")
-    try:
-        return [record.entry.kind async for record in store.read(Stream("loop", row.loop_id))]
-    finally:
-        await store.close()
-
-
-@pytest.mark.fault(47)
-async def test_a_loop_whose_process_was_killed_while_suspended_goes_on_from_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    note = {"name": "note", "script": "echo x >> begun", "on_error": "block"}
-    folder = project(tmp_path, DONE, hooks={"pre.loop.start": [note], "pre.iteration.start": [GATE]})
-    row = killed_while_suspended(folder)
-    assert (row.status, read_state(place_of(row))) == ("suspended", row.suspension)
-    asked(folder, monkeypatch)
-    told: list[Told] = []
-    result = await asyncio.wait_for(continue_loop(row, tell=told.append), LONGEST)
-    assert (result.reason, result.iterations, result.loop_id) == ("completed", 1, row.loop_id)
-    assert (folder / "begun").read_text() == "x\n"
-    assert (only_row(folder).status, only_row(folder).pid) == ("completed", os.getpid())
-    kinds = await pieces(folder, row)
-    assert (kinds.count("run"), kinds.count("loop_suspended"), kinds.count("loop_released")) == (1, 1, 1)
-    assert kinds[-1] == "result"
+    assert list((folder / ".tenter" / "loops").iterdir()) == []
 
 
 @pytest.mark.fault(47)
@@ -226,45 +186,103 @@ async def test_a_loop_whose_process_was_killed_is_told_of_at_the_next_start_and_
     assert only_row(folder) == row
 
 
-async def test_a_stop_that_was_there_before_ends_a_loop_that_is_continued(
+async def test_loops_whose_process_is_gone_are_told_of_at_the_next_start_and_not_too_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = project(tmp_path, DONE, hooks={"pre.iteration.start": [GATE]})
-    row = killed_while_suspended(folder)
-    ask_for(row, "stop")
-    asked(folder, monkeypatch)
-    result = await asyncio.wait_for(continue_loop(row, tell=unheard), LONGEST)
-    assert result.reason == "stopped"
-
-
-@pytest.mark.fault(45)
-async def test_a_loop_that_another_process_has_taken_over_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = project(tmp_path, DONE, hooks={"pre.iteration.start": [GATE]})
-    row = killed_while_suspended(folder)
-    parent = os.getppid()
-    registry_of(folder).take_over(row.loop_id, ProcessId(parent, started_by_proc(parent) or ""))
-    asked(folder, monkeypatch)
-    with pytest.raises(TenterError, match=f"was taken over by the process {parent} at"):
-        await continue_loop(row, tell=unheard)
-    assert read_state(place_of(row)) == row.suspension
-
-
-async def test_a_loop_that_died_before_its_first_boundary_begins_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = project(tmp_path, DONE)
+    suspended = killed_while_suspended(folder)
+    ask_for(suspended, "stop")
     request = asked(folder, monkeypatch)
+    registry = registry_of(folder)
+    registry.update(suspended.loop_id, suspension=suspended.suspension)
+    gone = {"status": "running", "suspension": None, "workspace": str(folder / "part")}
+    for number in range(6):
+        registry.add(suspended.but(loop_id=f"loop-crashed-{number}", iteration=number, **gone), hold=False)
+    told: list[Told] = []
+    with pytest.raises(TenterError, match="holds"):
+        await run_loop(request, tell=told.append)
+    texts = [one.text for one in told]
+    assert texts[0].startswith(f"the loop {suspended.loop_id} is suspended at pre.iteration.start in {folder}")
+    assert texts[1] == (
+        f"the loop loop-crashed-5 crashed in iteration 5 in {folder / 'part'}; 'tenter loop resume loop-crashed-5' "
+        "continues it, 'tenter loop prune loop-crashed-5' forgets it"
+    )
+    assert [text.split()[2] for text in texts[1:5]] == [f"loop-crashed-{number}" for number in (5, 4, 3, 2)]
+    assert texts[5:] == ["the processes of 2 more loops are gone; 'tenter loop list' prints them"]
 
-    async def dies(*_: object, **__: object) -> LoopResult:
-        raise TenterError("the process is gone")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(starting, "_run", dies)
-        with pytest.raises(TenterError, match="is gone"):
-            await run_loop(request, tell=unheard)
-    row = only_row(folder)
-    assert row.status == "running"
-    result = await asyncio.wait_for(continue_loop(row, tell=unheard), LONGEST)
-    assert (result.reason, result.started_at) == ("completed", row.started_at)
+def killed_while_working(folder: Path) -> LoopRow:
+    """Runs a loop in a process of its own, which is killed when its agent works; the agent works on."""
+    with started("loop", "run", "--prompt", "mend it", cwd=folder) as process:
+        until = time.monotonic() + LONGEST
+        while not (folder / "first").exists():
+            assert process.poll() is None
+            assert time.monotonic() < until
+            select.select([], [], [], 0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait(LONGEST)
+    return only_row(folder)
+
+
+LIVES = "[ -n \"$(tr -d '\\0' < /proc/$(cat first)/cmdline 2> /dev/null)\" ]"
+"""Whether the first agent lives, for a shell script."""
+WORKS = "echo $$ > new; mv new first; exec sleep 60"
+BOTH = f"if test -e first; then {LIVES} && touch together; {DONE}; else {WORKS}; fi"
+
+
+@pytest.mark.parametrize("way", ["resume", "run"])
+async def test_an_agent_that_a_killed_loop_left_is_ended_before_another_one_starts(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project(tmp_path, BOTH)
+    row = killed_while_working(folder)
+    (orphan,) = alive_with(f"TENTER_LOOP_ID={row.loop_id}")
+    request = asked(folder, monkeypatch)
+    told: list[Told] = []
+    loop = continue_loop(row, tell=told.append) if way == "resume" else run_loop(request, tell=told.append)
+    result = await asyncio.wait_for(loop, LONGEST)
+    assert result.reason == "completed"
+    assert not alive(orphan)
+    assert not (folder / "together").exists()
+    text = f"ended 1 process that the loop {row.loop_id} had left running when its own process died"
+    assert ("note", text) in [(one.kind, one.text) for one in told]
+    assert [one.text for one in told].index(text) < [one.kind for one in told].index("began")
+
+
+async def test_the_agent_of_a_loop_that_an_orphan_began_works_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "within").mkdir()
+    inner = project(tmp_path / "within", f"test -e go && {DONE} && exit; {WORKS.removeprefix('exec ')}")
+    begins = f"TENTER_TRUST={digest_of(inner / 'tenter.yaml')} '{TENTER}' loop run --prompt x > said 2>&1"
+    folder = project(tmp_path, f"test -e first && {DONE} && exit; echo > first; (cd '{inner}' && {begins})")
+    row = killed_while_working(folder)
+    asked(folder, monkeypatch)
+    assert await comes_true((inner / "first").exists, within=LONGEST), (inner / "said").read_text()
+    agent, going_on = int((inner / "first").read_text()), only_row(inner)
+    try:
+        result = await asyncio.wait_for(continue_loop(row, tell=unheard), LONGEST)
+        assert result.reason == "completed"
+        assert alive(agent)
+        assert alive(going_on.pid)
+        assert only_row(inner).status == "running"
+        assert alive_with(f"TENTER_LOOP_ID={row.loop_id}") == (going_on.pid,)
+    finally:
+        os.kill(going_on.pid, signal.SIGTERM)
+        assert await comes_true(lambda: not alive(going_on.pid), within=LONGEST)
+
+
+@pytest.mark.parametrize("gone", ["project", "project/.tenter"])
+async def test_a_project_that_vanishes_is_not_made_anew(
+    gone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project(tmp_path, "echo ready; exec sleep 60")
+
+    def removes(told: Told) -> None:
+        if told.kind == "output":
+            shutil.rmtree(tmp_path / gone)
+
+    result = await asyncio.wait_for(run_loop(asked(folder, monkeypatch), tell=removes), LONGEST)
+    assert (result.reason, result.status) == ("failed", "failed")
+    assert "is gone" in result.message
+    assert not (tmp_path / gone).exists()

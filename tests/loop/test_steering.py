@@ -311,8 +311,24 @@ async def test_patience_ends_and_the_request_stays(tmp_path: Path) -> None:
     registry, row = suspended(tmp_path)
     found = [await steer(registry, row, patience=SOON) for steer in (resume, resume, stop, restart)]
     assert [one.result for one in found] == ["requested", "already_requested", "requested", "requested"]
-    assert all(one.done and "has not done so yet" in one.message for one in found)
+    assert [one.done for one in found] == [False, True, False, False], "nothing came of it yet"
+    assert all("has not done so yet" in one.message for one in found)
     assert all(place_of(row).signal(kind).exists() for kind in ("resume", "stop", "restart"))
+
+
+@pytest.mark.parametrize(("steer", "how"), [(stop, "stopped"), (restart, "asked to restart")])
+async def test_what_ended_a_loop_is_told_once(
+    steer: Callable[..., "asyncio.Future[Steered]"], how: str, tmp_path: Path
+) -> None:
+    registry, row = suspended(tmp_path)
+    steering = asyncio.ensure_future(steer(registry, row))
+    release = await asyncio.wait_for(waits(registry, row), 5)
+    await asyncio.wait_for(steering, 5)
+    late = await resume(registry, known(registry, row))
+    assert (late.result, late.message.count(release.who)) == ("not_suspended", 1)
+    assert "before that" not in late.message
+    registry.update(LOOP, reason="failed", message="the disk is full")
+    assert f"; before that it was {how} by {release.who}" in (await resume(registry, known(registry, row))).message
 
 
 @pytest.mark.fault(48)
@@ -328,12 +344,41 @@ async def test_a_loop_whose_process_is_gone_is_for_the_caller_to_continue(
 
 
 @pytest.mark.parametrize("made", [registered, suspended])
-async def test_a_loop_whose_process_is_gone_finds_the_stop_when_it_is_continued(
-    made: Callable[..., tuple[Registry, LoopRow]], tmp_path: Path
+@pytest.mark.parametrize("steer", [stop, restart])
+async def test_where_a_dead_loop_worked_nothing_is_left_for_whom_works_there_now(
+    made: Callable[..., tuple[Registry, LoopRow]],
+    steer: Callable[..., "asyncio.Future[Steered]"],
+    tmp_path: Path,
 ) -> None:
     registry, row = made(tmp_path, process=GONE)
-    assert (await stop(registry, row)).result == "continue"
-    assert (await stop_asked(place_of(row), loop_id=LOOP)).how == "stop"
+    steered = await steer(registry, row)
+    assert steered.result == "continue"
+    assert "it is brought to its end in this one" in steered.message
+    assert not any(place_of(row).signal(kind).exists() for kind in ("stop", "restart"))
+
+
+async def test_what_a_living_loop_was_asked_is_not_replaced_by_what_another_one_in_its_workspace_is(
+    tmp_path: Path,
+) -> None:
+    registry, living = registered(tmp_path)
+    other = living.but(loop_id="loop-0000-0001")
+    assert registry.add(other, hold=False) is None
+    assert (await stop(registry, living, patience=SOON)).result == "requested"
+    assert (await stop(registry, other, patience=SOON)).result == "requested"
+    assert (await asyncio.wait_for(stop_asked(place_of(living), loop_id=LOOP), 5)).how == "stop"
+
+
+async def test_an_answer_that_comes_when_the_loop_has_ended_does_not_stay(tmp_path: Path) -> None:
+    registry, row = registered(tmp_path)
+    registry.ask(LOOP, question_id="3.0", asked=Asked(question="go?"))
+    row = known(registry, row)
+    answering = asyncio.create_task(answer(registry, row, "my password"))
+    assert await comes_true(place_of(row).signal("answer").exists)
+    registry.update(LOOP, status="completed", reason="completed", ended_at=2_000.0, question=None)
+    steered = await asyncio.wait_for(answering, 5)
+    assert (steered.result, steered.done) == ("no_question", False)
+    assert "has ended without the answer" in steered.message
+    assert not place_of(row).signal("answer").exists()
 
 
 @pytest.mark.fault(47)

@@ -36,6 +36,7 @@ def suspended(reason: str = "operator approval required", hook: str = "manual-ga
     return SuspendState(
         loop_id=ID,
         phase_event="pre.iteration.start",
+        path="3.iteration.start.0",
         hook_name=hook,
         reason=reason,
         suspend_mode="wait_for_resume",
@@ -70,11 +71,12 @@ def as_nobody() -> Generator[None]:
         os.seteuid(0)
 
 
-def test_the_state_has_exactly_the_keys_of_the_contract_and_two_more(tmp_path: Path) -> None:
+def test_the_state_has_exactly_the_keys_of_the_contract_and_three_more(tmp_path: Path) -> None:
     place = place_in(tmp_path)
     write_state(place, suspended())
     document = json.loads(place.suspend_state.read_bytes())
     assert document.pop("suspension_id") == "0123456789abcdef"
+    assert document.pop("path") == "3.iteration.start.0"
     first, second = document.pop("suspensions")
     assert first.items() >= {
         ("hook_name", "manual-gate"),

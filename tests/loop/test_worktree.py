@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from tenter.kernel import TenterError
-from tenter.loop.worktree import Worktree, add_worktree, remove_worktree, repo_root
+from tenter.loop import worktree
+from tenter.loop.worktree import (
+    Worktree,
+    add_worktree,
+    has_changes,
+    has_commit,
+    remove_worktree,
+    repo_root,
+    tracked,
+)
 
 ID = "loop-12ab-34cd"
 BRANCH = f"tenter/{ID}"
@@ -101,6 +110,34 @@ def test_variables_of_another_repository_lead_nowhere(tmp_path: Path, monkeypatc
     assert (made.path / "file").read_text() == "one\n"
 
 
+def test_what_git_tracks_of_a_folder_is_told_here_and_at_the_top(tmp_path: Path) -> None:
+    root = repository(tmp_path / "main", commit=False)
+    assert not has_commit(root)
+    for name in ("sub/.tenter/a", ".tenter/b", "other/.tenter/c", "sub/.tenter-d", "sub/.tenter/loose"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x")
+    git(root, "add", ".")
+    git(root, "rm", "-q", "--cached", "sub/.tenter/loose")
+    assert set(tracked(root / "sub", ".tenter")) == {"sub/.tenter/a", ".tenter/b"}
+    assert tracked(root, ".tenter") == (".tenter/b",)
+    git(root, "commit", "-q", "-m", "one")
+    assert has_commit(root / "sub")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    assert (has_commit(outside), tracked(outside, ".tenter")) == (False, ())
+
+
+@pytest.mark.promise(14)
+def test_looking_runs_no_program_of_the_repository_and_is_led_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, other, mark = repository(tmp_path / "main"), repository(tmp_path / "other", commit=False), tmp_path / "ran"
+    git(root, "config", "core.fsmonitor", str(program(tmp_path / "monitor", mark)))
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    assert (has_commit(root), tracked(root, "file")) == (True, ("file",))
+    assert not mark.exists()
+
+
 def test_a_worktree_begins_at_head_on_a_branch_of_its_own_and_git_does_not_show_it(tmp_path: Path) -> None:
     root = repository(tmp_path / "repo")
     (root / ".git" / "info" / "exclude").write_text("mine")
@@ -191,7 +228,26 @@ def test_no_program_of_the_repository_is_run(tmp_path: Path) -> None:
     os.utime(made.path / "file", (1, 1))
     assert repo_root(made.path) == root
     assert remove_worktree(root, made.path, made.branch, force=False) == "removed"
+    os.utime(root / "file", (1, 1))
+    assert has_changes(root)  # the file of the included configuration is not committed
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("change", ["new", "file"])
+def test_what_is_not_committed_is_a_change_and_a_worktree_is_none(change: str, tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo")
+    add_worktree(root, ID)
+    assert not has_changes(root)
+    (root / change).write_text("two\n")
+    assert has_changes(root)
+
+
+def test_changes_that_cannot_be_told_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = repository(tmp_path / "repo")
+    (root / "new").write_text("two\n")
+    assert not has_changes(tmp_path)
+    monkeypatch.setattr(worktree, "STATUS_SECONDS", 0.0)
+    assert not has_changes(root)
 
 
 def test_a_filter_of_the_users_own_configuration_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,8 +308,11 @@ def test_changes_that_are_not_committed_stay_unless_forced(change: str, tmp_path
     made = add_worktree(root, ID)
     changed = made.path / ("new" if change.startswith("a file") else "file")
     changed.write_text("two\n")
-    with pytest.raises(TenterError, match=r"cannot be removed; git says: .*use --force.*; commit what is worth it"):
+    with pytest.raises(
+        TenterError, match=r"cannot be removed; git says: .*use --force.*; commit what is worth it"
+    ) as it:
         remove_worktree(root, made.path, made.branch, force=False)
+    assert str(it.value).endswith(f", or give it up with 'git worktree remove --force {made.path}'")
     assert changed.read_text() == "two\n"
     assert remove_worktree(root, made.path, made.branch, force=True) == "removed"
     assert not made.path.exists()

@@ -4,18 +4,15 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import click
 
 from tenter.cli.options import json_option
 from tenter.cli.texts import json_text, one_line
 from tenter.kernel import TenterError
-from tenter.loop import MOST_PAYLOAD, event_document, is_topic, publish
+from tenter.loop import EVENTS_VARIABLE, MOST_PAYLOAD, event_document, is_topic, publish
 from tenter.wire import NotJson, one_value
-
-EVENTS_FILE: Final = "TENTER_EVENTS_FILE"
-"""The variable by which the agent of a loop, and all that it starts, finds the file of that loop."""
 
 
 @click.command()
@@ -45,14 +42,16 @@ def emit(topic: str, payload: str | None, *, as_json: bool) -> None:
 
 
 def _events_file() -> Path:
-    name = os.environ.get(EVENTS_FILE, "")
+    name = os.environ.get(EVENTS_VARIABLE, "")
     if not name:
         _refuse(
-            f"'tenter emit' works only inside a loop, whose agent has the variable {EVENTS_FILE}; start one with"
+            f"'tenter emit' works only inside a loop, whose agent has the variable {EVENTS_VARIABLE}; start one with"
             " 'tenter loop run'"
         )
     if not os.path.isabs(name):  # noqa: PTH117  # a text that may be anything
-        _refuse(f"the variable {EVENTS_FILE} must be an absolute path, not {one_line(name)!r}; leave it as it was set")
+        _refuse(
+            f"the variable {EVENTS_VARIABLE} must be an absolute path, not {one_line(name)!r}; leave it as it was set"
+        )
     return Path(name)
 
 

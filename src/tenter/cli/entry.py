@@ -1,11 +1,14 @@
 """The command line (D§13): verbs, each in a file of its own that is loaded only when it is used.
 
-Endings beside a verb's own exit code: a mistake of the user (2, or 1 for what was found wrong; no traceback),
-interrupted (130), and a bug of ours (70, with a report that can be pasted into an issue).
+Endings beside a verb's own exit code: a mistake of the user (2, or 1 for what was found wrong; no traceback; with
+`--json` a document says it, too), interrupted (130), and a bug of ours (70, with a report that can be pasted into an
+issue).
 """
 
+import contextlib
 import errno
 import importlib
+import itertools
 import os
 import platform
 import sys
@@ -18,7 +21,7 @@ import click
 from tenter.cli.leaving import leave
 from tenter.cli.masking import Masking, mask
 from tenter.cli.streams import prepare_streams
-from tenter.cli.texts import escaped
+from tenter.cli.texts import escaped, json_text
 from tenter.config import nearest
 from tenter.kernel import TenterError
 
@@ -66,8 +69,8 @@ class Verbs(click.Group):
 @click.command(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done or completed, 1 failed or cancelled, 2 usage or configuration, 3 blocked, 4 waiting for"
-    " a person, 5 escalated, 6 untrusted, 70 a bug of tenter, 130 interrupted.",
+    epilog="Exit codes: 0 done or completed, 1 failed or cancelled, 2 usage or configuration, 3 blocked, or a"
+    " restart was asked for, 4 waiting for a person, 5 escalated, 6 untrusted, 70 a bug of tenter, 130 interrupted.",
 )
 @click.version_option(package_name="tenter", message="%(prog)s %(version)s")
 @click.pass_context
@@ -95,31 +98,37 @@ def run(arguments: list[str]) -> int:
 
 def _told(error: BaseException, arguments: list[str], masks: list[Masking]) -> int:
     """Tells the user what ended the verb, and gives the exit code for it."""
+    told: str | None = None
     match error:
         case click.UsageError():
             # Without masks no verb was found, and nothing is said that a file could hold.
-            told = click.UsageError(_hidden(error.format_message(), masks), error.ctx) if masks else error
-            told.show()
-            code = MISTAKE
+            shown = click.UsageError(_hidden(error.format_message(), masks), error.ctx) if masks else error
+            shown.show()
+            told, code = shown.format_message(), MISTAKE
         case click.Abort() | KeyboardInterrupt():
             click.echo("interrupted", err=True)
             code = INTERRUPTED
         case click.ClickException():
-            _say(error.format_message(), masks)
-            code = error.exit_code
+            told, code = _say(error.format_message(), masks), error.exit_code
         case TenterError():
-            _say(str(error), masks)
-            code = UNTRUSTED if _is_untrusted(error) else MISTAKE
+            told, code = _say(str(error), masks), UNTRUSTED if _is_untrusted(error) else MISTAKE
         case FileNotFoundError(filename=None) if _has_no_folder():
-            _say("the working folder is not there any more; go to a folder that is", masks)
-            code = MISTAKE
+            told, code = _say("the working folder is not there any more; go to a folder that is", masks), MISTAKE
         case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EIO, filename=None):
             _say(f"the output could not be written: {error.strerror}", masks)
             code = FAILURE
         case _:
             _report(error, arguments, masks)
             code = BUG
+    if told is not None and _wants_json(arguments):
+        with contextlib.suppress(OSError):  # nobody reads it; standard error and the exit code tell it, too
+            click.echo(json_text({"error": {"message": told, "exit_code": code}}))
     return code
+
+
+def _wants_json(arguments: list[str]) -> bool:
+    """Whether a verb is asked for a document, also where its words are too wrong to be understood."""
+    return "--json" in itertools.takewhile(lambda word: word != "--", arguments)
 
 
 def _is_untrusted(error: TenterError) -> bool:
@@ -129,8 +138,11 @@ def _is_untrusted(error: TenterError) -> bool:
     return isinstance(error, Untrusted)
 
 
-def _say(text: str, masks: list[Masking]) -> None:
-    click.echo(f"tenter: {escaped(_hidden(text, masks))}", err=True)
+def _say(text: str, masks: list[Masking]) -> str:
+    """Tells the user, and gives what was told: without secrets, and not escaped."""
+    hidden = _hidden(text, masks)
+    click.echo(f"tenter: {escaped(hidden)}", err=True)
+    return hidden
 
 
 def _hidden(text: str, masks: list[Masking]) -> str:

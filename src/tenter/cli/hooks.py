@@ -3,9 +3,10 @@
 `list` and `validate` import nothing that the configuration names, run nothing, and load no event loop.
 """
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -32,10 +33,12 @@ from tenter.config import (
     validate,
 )
 from tenter.harness import BUILTIN_TOOLS, load_script
-from tenter.kernel import TextMask
+from tenter.kernel import TenterError, TextMask
 
 LONGEST = 1000
 """Characters of a problem's line."""
+MOST_NOTES = 20
+"""Lines about what may be wrong."""
 
 
 @click.group()
@@ -78,10 +81,11 @@ def validate_(*, config: str, as_json: bool) -> int:
     problems = validate(config, builtin_tools=BUILTIN_TOOLS, check_script=load_script)
     off = [] if problems else switched_off(load(config, builtin_tools=BUILTIN_TOOLS), load_user())
     state = None if problems else trust_state(config, builtin_tools=BUILTIN_TOOLS)
+    notes = [] if state is None else _unseen(state)
     if as_json:
         trusted = None if state is None else isinstance(state, Trusted)
         said = {"ok": not problems, "problems": list(map(_problem, problems)), "switched_off": off, "trusted": trusted}
-        _print_json(said, mask_of(config))
+        _print_json({**said, "notes": notes}, mask_of(config))
     else:
         masking = mask_of(config) if problems else str
         for problem in problems:
@@ -89,16 +93,20 @@ def validate_(*, config: str, as_json: bool) -> int:
         click.echo(_verdict(len(problems), config), err=bool(problems))
         for line in (*off, *([] if state is None else trust_note(state))):
             click.echo(one_line(line, LONGEST))
+        _print_notes(notes, config)
     return 2 if problems else 0
 
 
 @hooks.command(name="trust")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; needed where there is no terminal.")
 @click.option("--digest", is_flag=True, help="Only print the digest, for TENTER_TRUST; record nothing.")
 @config_option
 @json_option
 def trust_(*, yes: bool, digest: bool, config: str, as_json: bool) -> int:
     """Show what the project would run, and record that you trust it as it is now."""
+    if not digest:
+        with contextlib.suppress(TenterError):  # what is wrong with the file is told in a moment
+            _print_notes(_unseen(trust_state(config, builtin_tools=BUILTIN_TOOLS)), config, err=True)
     return trust_verb(config, yes=yes, digest=digest, as_json=as_json)
 
 
@@ -149,6 +157,24 @@ def _verdict(problems: int, config: str) -> str:
         return f"{problems} problem{'s' if problems > 1 else ''}"
     files = [config, *([str(users)] if (users := user_file()) is not None else ())]
     return one_line(f"ok: {' and '.join(files)}", LONGEST)
+
+
+def _unseen(state: Trusted | Untrusted) -> list[str]:
+    """A line for each word that looks like a file of the project, and where trust finds none."""
+    return [
+        f"note: {code.kind} {code.name}: there is nothing at {word!r}; where that is a file that runs, name it as it "
+        "is found from the working folder, or a change of it is not seen"
+        for code in state.now.named
+        for word in code.unseen
+    ]
+
+
+def _print_notes(notes: Sequence[str], config: str, *, err: bool = False) -> None:
+    masking = mask_of(config)
+    for note in notes[:MOST_NOTES]:
+        click.echo(one_line(masking(note), LONGEST), err=err)
+    if len(notes) > MOST_NOTES:
+        click.echo(f"and {len(notes) - MOST_NOTES} more notes", err=err)
 
 
 def _problem(problem: Problem) -> dict[str, object]:

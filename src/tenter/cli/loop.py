@@ -90,7 +90,7 @@ def logs(masks: list[Masking], loop_id: str, *, follow: bool, config: str | None
 @loop.command()
 @about_a_loop
 def stop(masks: list[Masking], loop_id: str, *, config: str | None, as_json: bool) -> int:
-    """End LOOP, wherever it is."""
+    """End LOOP, wherever it is; exit code 1 where it has not ended within 30 seconds."""
     from tenter.cli.loop_steer import stop_verb
     from tenter.cli.loops import named_loop
 
@@ -110,7 +110,11 @@ def restart(masks: list[Masking], loop_id: str, *, config: str | None, as_json: 
 @loop.command()
 @about_a_loop
 def resume(masks: list[Masking], loop_id: str, *, config: str | None, as_json: bool) -> int:
-    """Let a suspended LOOP go on; where its process is gone, it goes on in this one."""
+    """Let a suspended LOOP go on; where its process is gone, it goes on in this one.
+
+    This is for people: inside a run or a loop it is refused. The exit code is 1 then, and where LOOP has not gone on
+    within 5 seconds, or ended instead.
+    """
     from tenter.cli.loop_steer import resume_verb
     from tenter.cli.loops import named_loop
 
@@ -121,7 +125,7 @@ def resume(masks: list[Masking], loop_id: str, *, config: str | None, as_json: b
 @about_a_loop
 @click.argument("text")
 def answer(masks: list[Masking], loop_id: str, text: str, *, config: str | None, as_json: bool) -> int:
-    """Answer the question of LOOP with TEXT."""
+    """Answer the question of LOOP with TEXT. This is for people: inside a run or a loop it is refused."""
     from tenter.cli.loop_steer import answer_verb
     from tenter.cli.loops import named_loop
 
@@ -145,7 +149,10 @@ def preflight(*, config: str, check: str | None, as_json: bool) -> int:
 @json_option
 @click.pass_obj
 def prune(masks: list[Masking], loop_ids: tuple[str, ...], *, config: str | None, as_json: bool) -> int:
-    """Remove what ended and crashed loops left: all of them, or only LOOP; commits and changed files are kept."""
+    """Remove what loops that are over left: all of them, or only LOOP; commits and changed files are kept.
+
+    A loop that crashed could be resumed, so it is removed only where it is named.
+    """
     from tenter.cli.loop_prune import prune_verb
     from tenter.cli.loops import loops_of, named_loop
 

@@ -17,10 +17,23 @@ LONGEST: Final = 1000
 """Characters of a line that somebody has to act on."""
 PROMPT: Final = 60
 """Characters of a prompt."""
+REASON: Final = 300
+"""Characters of a reason, so that what to do about it has its place on the line."""
+MOST_NAMED: Final = 10
+"""Hooks that are named of those that suspended a loop."""
+
+
+class HeldBy(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook that suspended a loop."""
+
+    hook_name: str
+    reason: str
+    code: str
+    suspend_mode: str
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a loop is suspended: since when, where, by which hook."""
+    """Why a loop is suspended: since when, where, by which hook, the first one where there are several."""
 
     suspension_id: str
     suspended_at: str
@@ -28,6 +41,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     hook_name: str
     reason: str
     suspend_mode: str
+    suspensions: Sequence[HeldBy]
+    """Every hook that suspended it, in their order."""
 
 
 class Asks(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +54,7 @@ class Asks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """A loop as listed. Times are in seconds since the epoch."""
+    """A loop as listed. Times are in UTC."""
 
     loop_id: str
     status: str
@@ -53,8 +68,8 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     process_alive: bool
     iteration: int
     prompt: str
-    started_at: float
-    ended_at: float | None
+    started_at: str
+    ended_at: str | None
     suspension: Held | None
     question: Asks | None
 
@@ -93,8 +108,8 @@ def listed(row: "LoopRow") -> Listed:
         process_alive=alive,
         iteration=row.iteration,
         prompt=row.prompt,
-        started_at=row.started_at,
-        ended_at=row.ended_at,
+        started_at=moment(row.started_at),
+        ended_at=None if row.ended_at is None else moment(row.ended_at),
         suspension=None if held is None else msgspec.convert(held, Held, from_attributes=True),
         question=None
         if question is None
@@ -104,21 +119,25 @@ def listed(row: "LoopRow") -> Listed:
 
 def lines(row: Listed, mask: Masking) -> Iterator[str]:
     """A loop for people: a line of a table, and below it what it waits for or why it ended."""
-    head = f"{row.loop_id}  {row.status:9}  {_since(row)}  {row.iteration:4}  "
+    head = f"{row.loop_id}  {row.status:9}  {_since(row)}  iteration {row.iteration:<3}  "
     yield one_line(head, LONGEST).ljust(len(head)) + one_line(mask(row.prompt), PROMPT)
-    for told in below(row):
+    for told in below(row, mask):
         yield f"  {one_line(mask(told), LONGEST)}"
 
 
-def below(row: Listed) -> Iterator[str]:
-    """What it waits for, and what a person can do about it; or why it ended. Neither masked nor escaped."""
+def below(row: Listed, mask: Masking) -> Iterator[str]:
+    """What it waits for, and what a person can do about it; or why it ended. To be masked and escaped as a whole."""
     held, asks = row.suspension, row.question
     gone = "; its process is gone" if row.ended_at is None and not row.process_alive else ""
     if held is not None:
         yield (
-            f"suspended since {held.suspended_at} at {held.phase_event} by {held.hook_name}: {held.reason}{gone}; "
-            f"'tenter loop resume {row.loop_id}' continues it"
+            f"suspended since {held.suspended_at} at {held.phase_event} by {held.hook_name}: "
+            f"{_reason(held.reason, mask)}{gone}; 'tenter loop resume {row.loop_id}' continues it"
         )
+        for one in held.suspensions[1:MOST_NAMED]:
+            yield f"and by {one.hook_name}: {_reason(one.reason, mask)}"
+        if (more := len(held.suspensions) - MOST_NAMED) > 0:
+            yield f"and by {more} more; --json names all"
     elif gone:
         yield f"its process is gone; 'tenter loop resume {row.loop_id}' continues it"
     if asks is not None:
@@ -132,4 +151,9 @@ def _since(row: Listed) -> str:
     """Since when it has its status, as far as that is known: a crash is not noticed when it happens."""
     if row.suspension is not None:
         return row.suspension.suspended_at
-    return moment(row.started_at if row.ended_at is None else row.ended_at)
+    return row.started_at if row.ended_at is None else row.ended_at
+
+
+def _reason(reason: str, mask: Masking) -> str:
+    """Masked before it is cut, so that no half of a secret is left."""
+    return one_line(mask(reason), REASON)

@@ -1,5 +1,6 @@
 """`tenter loop prune`: takes away what loops that are over have left, and says what it kept and why."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -17,17 +18,23 @@ LONGEST = 1000
 
 
 def prune_verb(registry: "Registry", rows: "Sequence[LoopRow]", *, as_json: bool) -> int:
-    """Prunes these loops; without any, all that are over. The exit code is 1 when something was not taken away."""
-    from tenter.loop import prune
+    """Prunes these loops; without any, all that are over. The exit code is 1 when something was not taken away.
 
-    pruned = prune(registry, rows or None)
+    Of crashed loops, which go only by name, standard error says how many there are.
+    """
+    from tenter.loop import prune, standing_of
+
+    pruned = asyncio.run(prune(registry, rows or None))
     masking = mask()
+    crashed = 0 if rows else sum(standing_of(row) == "crashed" for row in registry.rows())
+    if crashed:
+        click.echo(f"{crashed} crashed left: 'tenter loop prune LOOP' takes one away, 'resume' continues it", err=True)
     if as_json:
         click.echo(json_text(masked({"loops": [_as_json(one) for one in pruned]}, masking)))
     else:
         for one in pruned:
             click.echo(one_line(masking(f"{one.loop_id}: {one.message}"), LONGEST))
-        if not pruned:
+        if not pruned and not crashed:
             click.echo("there is nothing to take away", err=True)
     return 1 if any(one.result == "kept" for one in pruned) else 0
 

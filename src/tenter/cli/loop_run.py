@@ -17,6 +17,7 @@ from tenter.cli.masking import Masking, masked
 from tenter.cli.texts import json_text, one_line, quoted_block
 
 if TYPE_CHECKING:
+    from tenter.cli.outlet import Outlet
     from tenter.loop import Asking, DryRun, Listener, LoopRequest, LoopResult, Reason, Told
 
 BY_SIGNAL: Final = 128
@@ -79,45 +80,53 @@ def run_verb(options: Mapping[str, object], mask: Masking) -> int:
     return in_foreground(start, mask, as_json=words.as_json)
 
 
-def in_foreground(start: Start, mask: Masking, *, as_json: bool, head: Mapping[str, object] = EMPTY) -> int:
-    """Runs a loop in this process and gives its exit code; with `as_json` its result is printed, behind `head`.
+def in_foreground(
+    start: Start,
+    mask: Masking,
+    *,
+    as_json: bool,
+    head: Mapping[str, object] = EMPTY,
+    code: Callable[["Reason"], int] = exit_code,
+) -> int:
+    """Runs a loop in this process and gives its exit `code`; with `as_json` its result is printed, behind `head`.
 
     A signal that asks the process to end, Ctrl-C too, ends the loop `interrupted`; a second Ctrl-C cuts that short.
     """
+    from tenter.cli.outlet import Outlet
     from tenter.cli.stopping import CutShort, run_stoppable
-    from tenter.cli.streams import output_kept
+    from tenter.cli.streams import ERR, output_kept
     from tenter.journal import JournalError
 
+    outlet = Outlet(ERR, encoding=sys.stderr.encoding)
     try:
         with output_kept():
-            ended = run_stoppable(_watched(start, shows_output=not as_json and sys.stderr.isatty()))
+            ended = run_stoppable(_watched(start, outlet, shows_output=not as_json and sys.stderr.isatty()))
+        if isinstance(ended, signal.Signals):
+            outlet.put(f"ended by {ended.name}")
+            return BY_SIGNAL + ended
     except CutShort as error:
         raise click.ClickException(f"the loop did not end by itself: {error}") from None
     except JournalError as error:
         raise click.ClickException(str(error)) from error
-    if isinstance(ended, signal.Signals):
-        click.echo(f"ended by {ended.name}", err=True)
-        return BY_SIGNAL + ended
+    finally:
+        outlet.close()
     if as_json:
         click.echo(json_text(masked({**head, **msgspec.structs.asdict(ended)}, mask)))
-    return exit_code(ended.reason)
+    return code(ended.reason)
 
 
-async def _watched(start: Start, *, shows_output: bool) -> "LoopResult":
-    """Runs the loop, telling what happens; where nobody can be told any more (a pipe was closed), it goes on untold."""
-    from tenter.cli.loop_asking import ask, asks_here
-
-    heard = True
+async def _watched(start: Start, outlet: "Outlet", *, shows_output: bool) -> "LoopResult":
+    """Runs the loop, telling what happens; it goes on untold where a terminal is stopped, or a pipe full or closed."""
+    from tenter.cli.loop_asking import asker, asks_here
 
     def tell(told: "Told") -> None:
-        nonlocal heard
-        if heard and (told.kind != "output" or shows_output):
-            try:
-                click.echo(line(told), err=True)
-            except OSError:
-                heard = False
+        if told.kind != "output" or shows_output:
+            outlet.put(line(told), dispensable=told.kind == "output")
 
-    return await start(tell, ask if asks_here() else None)
+    def show(text: str) -> None:
+        outlet.put(text, end="")
+
+    return await start(tell, asker(show) if asks_here() else None)
 
 
 def line(told: "Told") -> str:

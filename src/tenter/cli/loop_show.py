@@ -25,7 +25,7 @@ LARGEST: Final = 16 << 20
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """One loop. `state` and `summary` are None where there is none, or none that can be read."""
+    """One loop. `state` and `summary` are None where there is none, or none that can be read; see `timed`."""
 
     loop: Listed
     project: str
@@ -43,10 +43,23 @@ def show_verb(found: Found, *, as_json: bool) -> None:
     if as_json:
         plain = cast("dict[str, object]", msgspec.to_builtins(shown))
         loop = cast("dict[str, object]", plain.pop("loop"))
-        click.echo(json_text(masked({**loop, **plain}, found.mask)))
+        told = {name: timed(plain[name]) for name in ("state", "summary")}
+        click.echo(json_text(masked({**loop, **plain, **told}, found.mask)))
         return
     for line in _lines(shown, found.mask):
         click.echo(line)
+
+
+def timed(document: object) -> object:
+    """A document with its own times, which are in seconds since the epoch, as text, as all others are shown."""
+    if not isinstance(document, dict):
+        return document
+    return {name: _time(name, value) for name, value in cast("dict[str, object]", document).items()}
+
+
+def _time(name: str, value: object) -> object:
+    is_time = name.endswith("_at") and isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return moment(cast(float, value)) if is_time else value
 
 
 async def _shown(row: "LoopRow") -> Shown:
@@ -90,8 +103,8 @@ def _lines(shown: Shown, mask: Masking) -> Iterator[str]:
     told: dict[str, object] = {
         "loop": loop.loop_id,
         "status": loop.status,
-        "started": moment(loop.started_at),
-        "ended": None if loop.ended_at is None else moment(loop.ended_at),
+        "started": loop.started_at,
+        "ended": loop.ended_at,
         "workspace": loop.workspace,
         "branch": loop.branch,
         "process": f"{loop.pid}, {'alive' if loop.process_alive else 'gone'}",
@@ -111,7 +124,7 @@ def _lines(shown: Shown, mask: Masking) -> Iterator[str]:
     for name, value in told.items():
         if value is not None:
             yield one_line(f"{name + ':':11} {mask(str(value))}", LONGEST)
-    for line in below(loop):
+    for line in below(loop, mask):
         yield f"  {one_line(mask(line), LONGEST)}"
     for hook, said in shown.metadata.items():
         yield one_line(mask(f"metadata of {hook}: {json_text(said)}"), LONGEST)

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import msgspec
 
 from tenter.cli.masking import Masking, mask_of
+from tenter.cli.texts import escaped
 from tenter.kernel import TenterError
 
 if TYPE_CHECKING:
@@ -24,16 +26,20 @@ class Found(msgspec.Struct, frozen=True):
 def loops_of(config: str | None) -> "Registry":
     """The loops of the repository of that configuration, or of the working folder.
 
-    Raises TenterError where there is no such file.
+    That some of them are not believed is told. Raises TenterError where there is no such file.
     """
     from tenter.loop import registry_of
 
     if config is None:
-        return registry_of(Path.cwd())
+        return registry_of(Path.cwd(), _tell)
     path = Path(config).absolute()
     if not path.exists():
         raise TenterError(f"there is no configuration {config!r}; name another, or go to the repository's folder")
-    return registry_of(path.parent)
+    return registry_of(path.parent, _tell)
+
+
+def _tell(text: str) -> None:
+    click.echo(escaped(text), err=True)
 
 
 def named_loop(config: str | None, named: str, masks: list[Masking]) -> Found:

@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from tenter.cli.inside import inside_of, refuse_inside
 from tenter.cli.masking import mask_of, masked
 from tenter.cli.texts import json_text, one_line
 from tenter.config import (
@@ -26,8 +27,8 @@ from tenter.config import (
 from tenter.harness import BUILTIN_TOOLS, load_script
 from tenter.kernel import SYSTEM_CLOCK, TenterError
 
-INSIDE: Final = ("TENTER_HOOK_ID", "TENTER_TOOL_CALL", "TENTER_BACKEND_CALL", "TENTER_RUN_ID", "TENTER_LOOP_ID")
-"""Variables of what an agent, a hook or a tool started."""
+UNTRUSTED: Final = 6
+"""The exit code of what is refused for want of trust (D§13)."""
 MOST_NAMED: Final = 50
 """Lines of each list on a screen."""
 
@@ -53,16 +54,14 @@ def trust_note(state: Trusted | Untrusted) -> list[str]:
         return []
     why = {"new": "", "changed": ", it changed", "unusable record": ", its record does not count"}.get(state.why, "")
     file = state.now.pins.file
-    return [one_line(f"untrusted{why}: nothing of {file} runs; 'tenter hooks trust' shows what would", 300)]
-
-
-def inside_of() -> str | None:
-    """The variable that shows that this process was started by a run or a loop; None where it was not."""
-    return next((name for name in INSIDE if os.environ.get(name)), None)
+    return [one_line(f"untrusted{why}: nothing of {file} runs; '{state.verb}' shows what would", 300)]
 
 
 def trust_verb(config: str, *, yes: bool, digest: bool, as_json: bool) -> int:
-    """Shows what would run and records that the user trusts it; with `digest`, prints only that."""
+    """Shows what would run and records that the user trusts it; with `digest`, prints only that.
+
+    Without a terminal there is nobody to ask: nothing is recorded then unless `yes` says it, and no stream is read.
+    """
     check_all(config)
     now = trust_state(config, builtin_tools=BUILTIN_TOOLS).now
     # What the variable vouches for is to be recorded, too, if somebody asks for that.
@@ -72,25 +71,24 @@ def trust_verb(config: str, *, yes: bool, digest: bool, as_json: bool) -> int:
     if digest:
         click.echo(json_text({"digest": now.digest}) if as_json else now.digest)
         return 0
-    if (inside := inside_of()) is not None:
-        raise click.ClickException(
-            f"{inside} is set: this was started by a run, a hook or a loop, and nobody vouches for themselves; trust "
-            "the project from a shell of your own"
-        )
-    asks = not yes and isinstance(state, Untrusted) and sys.stdin.isatty()
+    refuse_inside("nobody vouches for themselves; trust the project from a shell of your own")
+    is_asked = not yes and isinstance(state, Untrusted)
+    asks = is_asked and sys.stdin.isatty()
     masking = mask_of(config)
     if asks or not as_json:
         for line in described(now, state):
             click.echo(masking(line), err=as_json)
-    accepted = not asks or click.confirm("Trust this?", err=as_json)
+    accepted = not is_asked or (asks and click.confirm("Trust this?", err=as_json))
     recorded = accepted and isinstance(state, Untrusted)
     if recorded:
         write_record(now, SYSTEM_CLOCK.now())
     if as_json:
         click.echo(json_text(masked(_document(now, state, accepted=accepted, recorded=recorded), masking)))
-    else:
-        click.echo(masking(one_line(_ending(now, state, accepted=accepted), 300)), err=not accepted)
-    return 0 if accepted else 1
+    if not (as_json and accepted):
+        click.echo(masking(one_line(_ending(state, accepted=accepted, asked=asks), 500)), err=not accepted)
+    if accepted:
+        return 0
+    return 1 if asks else UNTRUSTED
 
 
 def trust_new(config: str) -> str:
@@ -129,15 +127,20 @@ def _bounded(lines: Iterable[str], most: int = MOST_NAMED) -> Iterator[str]:
         yield f"  and {len(every) - most} more; --json has all"
 
 
-def _ending(now: Footprint, state: Trusted | Untrusted, *, accepted: bool) -> str:
-    file = now.pins.file
-    if not accepted:
-        return f"{file} is not trusted, and nothing was recorded"
-    if isinstance(state, Untrusted):
-        return f"trusted: {file} ({now.digest})"
-    if state.ground == "no code":
-        return f"{file} names no code: there is nothing to trust"
-    return f"{file} is as you trusted it"
+def _ending(state: Trusted | Untrusted, *, accepted: bool, asked: bool) -> str:
+    file = state.now.pins.file
+    if isinstance(state, Trusted):
+        is_empty = state.ground == "no code"
+        return f"{file} names no code: there is nothing to trust" if is_empty else f"{file} is as you trusted it"
+    if accepted:
+        return f"trusted: {file} ({state.now.digest})"
+    told = f"{file} is not trusted, and nothing was recorded"
+    if asked:
+        return told
+    return (
+        f"{told}: there is no terminal to ask on; '{state.verb} --yes' trusts it as it is now, '{state.verb} --digest' "
+        f"prints what to set {TRUST_VARIABLE} to where no person can look (CI)"
+    )
 
 
 def _document(now: Footprint, state: Trusted | Untrusted, *, accepted: bool, recorded: bool) -> Mapping[str, object]:

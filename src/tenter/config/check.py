@@ -129,7 +129,8 @@ class _Checker:
         return value
 
     def _choice(self, schema: Choice, node: Scalar, spot: _Spot) -> None:
-        self._expected(schema.what, spot, self._guess(node.text, schema.words))
+        taken = schema if schema.here is None else Choice(words=schema.here(spot.path))
+        self._expected(taken.what, spot, self._guess(node.text, taken.words))
 
     def _number(self, schema: Whole | Seconds | Dollars, node: Scalar, spot: _Spot) -> object:
         number = node.value
@@ -259,7 +260,8 @@ class _Checker:
                 asking = [key for key in keys if key in present and values.get(key) != unless]
                 for key in asking if not any(other in there for other in others) else ():
                     needed = f"{key!r} needs {' or '.join(map(repr, others))} beside it"
-                    self._report(_key_spot(present[key], spot), needed, rule.hint)
+                    hint = rule.hint if isinstance(rule.hint, str) else rule.hint(spot.path)
+                    self._report(_key_spot(present[key], spot), needed, hint)
             case Clash(key=key, other=other, unless=unless):
                 if key in present and values.get(key) != unless and values.get(other) == rule.value:
                     against = f"{key!r} cannot stand where {other!r} is {str(rule.value).lower()}"

@@ -72,7 +72,7 @@ def footprint(
     named = named_code(spec, planned, search)
     settings = tuple(_settings(spec))
     every = {file.path: _facts(file.path, root) for code in named for file in code.files}
-    files = FrozenDict({_key(file, root): facts for file, facts in sorted(every.items())})
+    files = FrozenDict({key_of(file, root): facts for file, facts in sorted(every.items())})
     pins = Pins(
         file=str(path),
         config_digest=spec.digest,
@@ -95,12 +95,12 @@ def _facts(path: str, root: str) -> FileFacts:
     except OSError:
         content = ""
     real = os.path.realpath(path)
-    if real == os.path.join(root, _key(path, root)):  # noqa: PTH118
+    if real == os.path.join(root, key_of(path, root)):  # noqa: PTH118
         return FileFacts(content)
     return FileFacts(content, os.path.relpath(real, root) if is_below(real, root) else real)
 
 
-def _key(path: str, root: str) -> str:
+def key_of(path: str, root: str) -> str:
     """The path of a file from the project: as it is named, where that leads to the same file."""
     plain = os.path.normpath(path)
     if not is_below(plain, root) or os.path.realpath(plain) != os.path.realpath(path):

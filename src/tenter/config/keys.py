@@ -7,7 +7,9 @@ is neither unknown nor accepted and then ignored.
 from collections.abc import Collection
 from typing import Final, get_args
 
+from tenter.catalogue import CATALOGUE
 from tenter.config.loop_spec import TOPIC, TOPIC_PATTERN, PreflightCheck, PromptWay
+from tenter.config.problem import KeyPath
 from tenter.config.schema import (
     Choice,
     Clash,
@@ -59,13 +61,30 @@ _NO_METADATA: Final = FrozenDict[str, object](enabled=False)
 
 _PROCESS_ONLY: Final = ("cwd", "env", "pass_env", "grace_seconds", "max_output_bytes", "verdict", "mutate")
 
+
+def _policies(path: KeyPath) -> tuple[str, ...]:
+    """What a failure may do of the hook that stands at `path`, or around it: anything, where the point is unknown."""
+    match path:
+        case ("hooks", "events", str(name), *_) if name in CATALOGUE:
+            return CATALOGUE[name].policies
+        case _:
+            return get_args(Policy)
+
+
+def _policy_hint(path: KeyPath) -> str:
+    *others, last = _policies(path)
+    if not others:
+        return f"set it to {last}: a failure can do nothing else here"
+    return f"say what a failure does: {', '.join(others)} or {last}"
+
+
 HOOK: Final = Table(
     what="a hook (a mapping with a name and one of command, script, python)",
     positioned=True,
     required=("name",),
     one_of=("command", "script", "python", "url", "mcp"),
     rules=(
-        Needs(("command", "script"), ("on_error",), "say what a failure does: warn, block, suspend or fail"),
+        Needs(("command", "script"), ("on_error",), _policy_hint),
         Needs(_PROCESS_ONLY, ("command", "script"), "it says how a process is run"),
         Clash("verdict", "observe", True, "an observer gives no answer"),
         Clash("mutate", "observe", True, "an observer gives no metadata", unless=_NO_METADATA),
@@ -92,7 +111,7 @@ HOOK: Final = Table(
         "observe": Flag(),
         "mode": Choice(words=get_args(Mode)),
         "priority": Whole(least=0, most=999),
-        "on_error": Choice(words=get_args(Policy)),
+        "on_error": Choice(words=get_args(Policy), here=_policies),
         "timeout_seconds": Seconds(most=LONGEST_DEADLINE),
         "grace_seconds": Seconds(most=LONGEST_GRACE),
         "max_output_bytes": Whole(least=1, most=LARGEST_OUTPUT),

@@ -48,6 +48,8 @@ class NamedCode:
     runs: str
     """What it runs, for people."""
     files: tuple[NamedFile, ...]
+    unseen: tuple[str, ...] = ()
+    """Words of it that look like a file's path, where nothing is."""
 
 
 def named_code(spec: Spec, planned: Outline, search: str) -> tuple[NamedCode, ...]:
@@ -69,10 +71,31 @@ def words_of_hook(hook: HookSpec, folder: Path) -> tuple[Word, ...]:
 
 def files_named(words: Iterable[Word], root: Path, cwd: Path) -> Iterator[NamedFile]:
     """The files inside the folder `root` that `words` name, seen from `cwd`."""
-    for word in words:
-        path = os.path.join(cwd, word.path)  # noqa: PTH118  # as it is written: `..` after a link means its target
+    for word, found_as in _looked_for(words, cwd):
+        path = os.path.join(cwd, found_as)  # noqa: PTH118  # as it is written: `..` after a link means its target
         if _is_inside(path, str(root)) and (word.is_read or _is_program(path)):
-            yield NamedFile(word.path, path)
+            yield NamedFile(found_as, path)
+
+
+def _looked_for(words: Iterable[Word], cwd: Path) -> Iterator[tuple[Word, str]]:
+    """Each word with each place where its file may be: seen from `cwd`, and from a folder that its script goes to."""
+    there: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for word in words:
+        yield word, word.path
+        if word.folders not in there:
+            there[word.folders] = tuple(folder for folder in word.folders if _is_folder(cwd, folder))
+        if there[word.folders] and not os.path.isabs(word.path):  # noqa: PTH117  # a text that may be anything
+            below = word.path.removeprefix("./")
+            yield from ((word, os.path.join(folder, below)) for folder in there[word.folders])  # noqa: PTH118  # as above
+
+
+def _unseen(words: Iterable[Word], cwd: Path) -> tuple[str, ...]:
+    """The words that begin with `./` or `../` and are nowhere; `./...` is a pattern of some program's own."""
+    found: dict[str, bool] = {}
+    for word, found_as in _looked_for(words, cwd):
+        if word.path.startswith(("./", "../")) and word.path.strip("./"):
+            found[word.path] = found.get(word.path, False) or os.path.lexists(Path(cwd, found_as))
+    return tuple(path for path, is_there in found.items() if not is_there)
 
 
 def _hooks(planned: Outline, folder: Path) -> Iterator[NamedCode]:
@@ -81,15 +104,20 @@ def _hooks(planned: Outline, folder: Path) -> Iterator[NamedCode]:
             files = _modules(one.target, folder)
             yield NamedCode(kind="plugin", name=one.target, path=one.path, runs=one.target, files=files)
             continue
-        hook = one.spec
-        if hook.python is not None:
-            runs, files = hook.python, _modules(hook.python, folder)
-        else:
-            runs = hook.script or shlex.join(hook.command or ())
-            program = _program(hook.command[0], one.argv[0], folder) if hook.command and one.argv else ()
-            named = files_named(words_of_hook(hook, folder), folder, Path(folder, hook.cwd or ""))
-            files = _distinct((*program, *named))
-        yield NamedCode(kind="hook", name=f"{hook.name} at {one.point.label}", path=hook.path, runs=runs, files=files)
+        yield _hook(one, folder)
+
+
+def _hook(one: PlannedHook, folder: Path) -> NamedCode:
+    hook, unseen = one.spec, ()
+    if hook.python is not None:
+        runs, files = hook.python, _modules(hook.python, folder)
+    else:
+        runs, cwd = hook.script or shlex.join(hook.command or ()), Path(folder, hook.cwd or "")
+        program = _program(hook.command[0], one.argv[0], folder) if hook.command and one.argv else ()
+        words = tuple(words_of_hook(hook, folder))
+        files, unseen = _distinct((*program, *files_named(words, folder, cwd))), _unseen(words, cwd)
+    name = f"{hook.name} at {one.point.label}"
+    return NamedCode(kind="hook", name=name, path=hook.path, runs=runs, files=files, unseen=unseen)
 
 
 def _tools(spec: Spec, folder: Path) -> Iterator[NamedCode]:
@@ -113,9 +141,10 @@ def _backends(spec: Spec, folder: Path, search: str) -> Iterator[NamedCode]:
         if isinstance(backend, CommandBackendSpec):
             found = resolve_program(backend.command[0], folder=folder, search=search)
             program = _program(backend.command[0], found, folder) if isinstance(found, str) else ()
-            words = words_of_arguments(backend.command[1:], project=str(folder))
-            files = _distinct((*program, *files_named(words, folder, folder)))
-            yield NamedCode(kind="backend", name=name, path=path, runs=shlex.join(backend.command), files=files)
+            words = tuple(words_of_arguments(backend.command[1:], project=str(folder)))
+            files, unseen = _distinct((*program, *files_named(words, folder, folder))), _unseen(words, folder)
+            runs = shlex.join(backend.command)
+            yield NamedCode(kind="backend", name=name, path=path, runs=runs, files=files, unseen=unseen)
 
 
 def _program(written: str, found: str, folder: Path) -> tuple[NamedFile, ...]:
@@ -143,6 +172,10 @@ def _is_inside(path: str, root: str) -> bool:
 
 def _lies_inside(path: str, root: str) -> bool:
     return is_below(os.path.normpath(path), root) or is_below(os.path.realpath(path), root)
+
+
+def _is_folder(cwd: Path, folder: str) -> bool:
+    return os.path.isdir(os.path.join(cwd, folder))  # noqa: PTH112, PTH118  # it raises nothing; as it is written
 
 
 def _is_program(path: str) -> bool:

@@ -3,11 +3,12 @@
 Knows neither YAML nor the keys of `tenter.yaml` (they are in `keys`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec import UNSET
 
+from tenter.config.problem import KeyPath
 from tenter.kernel import FrozenDict
 
 
@@ -69,9 +70,10 @@ class Flag(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """One of a closed set of words."""
+    """One of a closed set of words; `here` says which of them the place takes, where not every place takes all."""
 
     words: tuple[str, ...]
+    here: Callable[[KeyPath], tuple[str, ...]] | None = None
 
     @property
     def what(self) -> str:
@@ -118,11 +120,14 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """A rule of a table: where one of `keys` stands, and is not `unless`, one of `others` must stand too."""
+    """A rule of a table: where one of `keys` stands, and is not `unless`, one of `others` must stand too.
+
+    The hint may depend on where that is.
+    """
 
     keys: tuple[str, ...]
     others: tuple[str, ...]
-    hint: str = ""
+    hint: str | Callable[[KeyPath], str] = ""
     unless: object = UNSET
 
 

@@ -6,8 +6,8 @@ Reads files, runs and imports nothing. `hooks trust` makes the record; the verbs
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, assert_never
 
@@ -16,6 +16,7 @@ from tenter.config.pins import Pins
 from tenter.config.problem import printable
 from tenter.config.trust_changes import MOST_CHANGES, Change, changes
 from tenter.config.trust_record import TrustRecord, UnusableRecord, as_recorded, read_record
+from tenter.config.trusted_since import TrustedSince
 from tenter.kernel import TenterError
 
 TRUST_VARIABLE = "TENTER_TRUST"
@@ -28,14 +29,17 @@ Reason = Literal["new", "changed", "unusable record", "unreadable file"]
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """The project may run, as it was looked at: `now.pins` hold whoever runs it to that."""
+    """The project may run, as it was looked at."""
 
     now: Footprint
     ground: Ground
+    since: TrustedSince | None = None
+    """Who knows what is trusted anew later; only where a record is the ground. A digest vouches for one state alone."""
 
     @property
     def pins(self) -> Pins:
-        return self.now.pins
+        """They hold whoever runs the project to what was looked at, or to what is trusted by then."""
+        return self.now.pins if self.since is None else replace(self.now.pins, since=self.since.at)
 
 
 class Untrusted(TenterError):
@@ -49,7 +53,27 @@ class Untrusted(TenterError):
         self.changes = changed
         self.detail = detail
         self.wrong_digest = wrong
-        super().__init__(_told(self))
+        super().__init__("\n".join([_told(self), *_hints(self)]))
+
+    @property
+    def headline(self) -> str:
+        """Why nothing of it runs, on one line: of several changes the first, and how many more there are."""
+        first, *others = _told(self).split("\n")
+        if not others:
+            return first.removesuffix(":")
+        more = f", and {len(self.changes) - 1} more" if len(self.changes) > 1 else ""
+        return f"{first} {others[0].strip()}{more}"
+
+    @property
+    def hint(self) -> str:
+        """What to do, on one line."""
+        return " ".join(_hints(self))
+
+    @property
+    def verb(self) -> str:
+        """The command that trusts it."""
+        file = printable(self.now.pins.file)
+        return "tenter hooks trust" + ("" if file == "tenter.yaml" else f" --config {shlex.quote(file)}")
 
 
 def trust_state(
@@ -89,7 +113,7 @@ def _by_record(now: Footprint, environment: Mapping[str, str], *, wrong: bool) -
     if record is None:
         return Untrusted(now, "new", wrong=wrong)
     if record.digest == now.digest:
-        return Trusted(now, "record")
+        return Trusted(now, "record", TrustedSince(now.path, environment))
     return Untrusted(now, "changed", changed=changes_since(record, now), wrong=wrong)
 
 
@@ -113,13 +137,16 @@ def _told(error: Untrusted) -> str:
             why = f"what it names cannot be read: {error.detail}"
         case _:
             assert_never(error.why)
-    wrong = [f"{TRUST_VARIABLE} is set, and is not the digest of what is there now."] if error.wrong_digest else []
-    named = "" if file == "tenter.yaml" else f" --config {shlex.quote(file)}"
-    todo = (
-        f"'tenter hooks trust{named}' shows what it would run and trusts that; where no person can (CI), set "
+    return f"{file} is not trusted, so nothing of it runs: {why}"
+
+
+def _hints(error: Untrusted) -> Iterator[str]:
+    if error.wrong_digest:
+        yield f"{TRUST_VARIABLE} is set, and is not the digest of what is there now."
+    yield (
+        f"'{error.verb}' shows what it would run and trusts that; where no person can (CI), set "
         f"{TRUST_VARIABLE}={error.now.digest}"
     )
-    return "\n".join([f"{file} is not trusted, so nothing of it runs: {why}", *wrong, todo])
 
 
 def _counted(now: Footprint) -> str:

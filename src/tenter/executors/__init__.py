@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     )
     from tenter.executors.descendants import (
         COOKIES as COOKIES,
+        end_marked as end_marked,
+        environment_mark as environment_mark,
         within as within,
     )
     from tenter.executors.function import (
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
         Kind as Kind,
     )
     from tenter.executors.pinned import (
+        Accepts as Accepts,
         PinnedFile as PinnedFile,
         file_digest as file_digest,
     )
@@ -69,6 +72,8 @@ __all__ = [
     "Surroundings",
     "SuspendMode",
     "command_hook",
+    "end_marked",
+    "environment_mark",
     "file_digest",
     "function_hook",
     "in_band",
@@ -92,6 +97,8 @@ __getattr__ = opener(
         ),
         "descendants": (
             "COOKIES",
+            "end_marked",
+            "environment_mark",
             "within",
         ),
         "function": (
@@ -113,6 +120,7 @@ __getattr__ = opener(
             "Kind",
         ),
         "pinned": (
+            "Accepts",
             "PinnedFile",
             "file_digest",
         ),

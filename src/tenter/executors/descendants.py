@@ -24,6 +24,8 @@ BARE_LOOKS = 3
 """How often `sweep` looks at processes without environment before it believes that they have none."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.02
 """Seconds between two rounds of `sweep`: a killed process needs a moment to vanish."""
+GONE_SECONDS = 2.0
+"""How long `end_marked` waits for what it killed."""
 
 
 def environment_mark(variable: str) -> bytes:
@@ -98,16 +100,16 @@ async def find(mark: bytes, ids: Sequence[int]) -> tuple[list[int], list[int]]:
     return marked, bare
 
 
-def end(process: int, mark: bytes) -> bool:
-    """Kill the process if it carries the mark still; never one that got its id meanwhile."""
+def end(process: int, mark: bytes, number: signal.Signals = signal.SIGKILL) -> bool:
+    """Kill the process (or send it `number`) if it carries the mark still; never one that got its id meanwhile."""
     handle = _handle(process)
     try:
         if not _carries(_environment(process), mark):
             return False
         if handle is None:
-            os.kill(process, signal.SIGKILL)
+            os.kill(process, number)
         else:
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            signal.pidfd_send_signal(handle, number)
     except (ProcessLookupError, PermissionError):
         return False
     finally:
@@ -138,6 +140,35 @@ async def sweep(mark: bytes, *, since: int | None, until: float, kill_group: Cal
         patience = BARE_LOOKS if marked else patience - 1
         if (not marked and not (bare and patience)) or loop.time() >= until:
             return frozenset(ended)
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)
+
+
+async def end_marked(
+    mark: bytes, *, spared: Callable[[int], bool], grace: float
+) -> tuple[frozenset[int], frozenset[int]]:
+    """End whatever carries the mark and is not `spared`, also what starts meanwhile: TERM, after `grace` seconds KILL.
+
+    The ids of what was asked to end, and of those that live on all the same, because the kernel holds them.
+    """
+    loop = asyncio.get_running_loop()
+    kill_at = loop.time() + grace
+    asked: set[int] = set()
+    pause, patience = FIRST_PAUSE, BARE_LOOKS
+    while True:
+        marked, bare = await find(mark, running())
+        alive = [process for process in marked if not spared(process)]
+        patience = BARE_LOOKS if alive else patience - 1
+        now = loop.time()
+        if (not alive and not (bare and patience)) or now >= kill_at + GONE_SECONDS:
+            return frozenset(asked), frozenset(alive)
+        for process in alive:
+            if now >= kill_at:
+                end(process, mark)
+            elif process not in asked:
+                end(process, mark, signal.SIGTERM)
+                end(process, mark, signal.SIGCONT)  # one that is stopped hears nothing else
+        asked.update(alive)
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
 

@@ -1,6 +1,6 @@
 """A file that must be what it was when its owner trusted it (D§3.14), looked at again before each use.
 
-It knows no configuration and no record of trust: it is given a path and a digest.
+It knows no configuration and no record of trust: it is given a path and a digest, and maybe somebody to ask.
 """
 
 import errno
@@ -8,7 +8,8 @@ import hashlib
 import os
 import stat
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,9 @@ SETTLED_NS: Final = 2_000_000_000
 """A file that changed less than this ago may change once more without a new time stamp, so it is not remembered."""
 MOST_REMEMBERED: Final = 4096
 
+Accepts = Callable[[str, str, str], bool]
+"""Whether a file counts as trusted by now: its path, the digest that was pinned, and the one that was found."""
+
 _Stamp = tuple[int, int, int, int, int]
 _known: dict[_Stamp, str] = {}
 """Digests of files, by what changes with their content."""
@@ -30,11 +34,13 @@ _known: dict[_Stamp, str] = {}
 class PinnedFile:
     """A file and the digest (`sha256:…`) of its content. A relative path starts at the hook's working folder.
 
-    An empty digest fits no content: it is that of a file which must not be there, since nobody trusted it.
+    An empty digest fits no content: it is that of a file which must not be there, since nobody trusted it. `accepts`
+    decides where it is given, as trust may have been renewed since; else the digest alone does.
     """
 
     path: str
     digest: str
+    accepts: Accepts | None = field(default=None, compare=False, repr=False)
 
     def check(self, cwd: str) -> None:
         """Raises HookFailure where the file is not what was trusted: `untrusted`, or `spawn_failed` where it is gone.
@@ -49,10 +55,12 @@ class PinnedFile:
             if is_gone and not (self.digest and Path(cwd).is_dir()):
                 return
             raise self._unusable(error, path) from error
-        if found == self.digest:
+        is_trusted = found == self.digest if self.accepts is None else self.accepts(str(path), self.digest, found)
+        if is_trusted:
             return
         what = "changed since it was trusted" if self.digest else "was not there when the project was trusted"
-        raise HookFailure("untrusted", f"the file {str(path)!r} {what}; look at it, then 'tenter hooks trust'")
+        then = ", and start again" if self.accepts is None else ": what still runs then takes it from there"
+        raise HookFailure("untrusted", f"the file {str(path)!r} {what}; look at it, then 'tenter hooks trust'{then}")
 
     def _unusable(self, error: OSError, path: Path) -> HookFailure:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):

@@ -86,10 +86,12 @@ class PinnedImports(importlib.abc.MetaPathFinder):
         if trusted is None:
             raise ImportError(
                 f"{file!r} is not among the files that were trusted: name the module in an import statement of a "
-                "module that is, also one that is not reached, then 'tenter hooks trust'"
+                "module that is, also one that is not reached, then 'tenter hooks trust', and start again"
             )
         if trusted != digest:
-            raise ImportError(f"{file!r} changed since it was trusted; look at it, then 'tenter hooks trust'")
+            raise ImportError(
+                f"{file!r} changed since it was trusted; look at it, then 'tenter hooks trust', and start again"
+            )
 
 
 class _PinnedSource(importlib.machinery.SourceFileLoader):

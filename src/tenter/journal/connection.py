@@ -91,9 +91,10 @@ def in_words(path: Path, error: sqlite3.Error | OSError) -> JournalError:
     return trouble(path, _TROUBLES.get(code & 0xFF, "io"), error)
 
 
-def connect(path: Path, *, create: bool) -> sqlite3.Connection | None:
+def connect(path: Path, *, create: bool, parents: bool = True) -> sqlite3.Connection | None:
     """A connection to the journal at `path`; None where there is no journal and `create` is not asked for.
 
+    Its folder is made, too, and with `parents` those that this is in.
     Opening waits for another process's lock, the connection then does not. Raises `JournalError` (`foreign`, `newer`,
     `damaged`), sqlite3.Error and OSError.
     """
@@ -101,7 +102,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection | None:
     if is_new and not create:
         return None
     if is_new:
-        _make_folder_of(path)
+        _make_folder_of(path, parents=parents)
     elif path.stat().st_size == 0 and _has_content(path.with_name(path.name + "-wal")):
         raise trouble(path, "damaged", "it is empty, but its write-ahead log is not")
     address = f"file:{quote(str(path.absolute()))}?mode={'rwc' if create else 'rw'}"
@@ -168,12 +169,12 @@ def _make_tables(connection: sqlite3.Connection) -> None:
             time.sleep(0.005)
 
 
-def _make_folder_of(path: Path) -> None:
+def _make_folder_of(path: Path, *, parents: bool) -> None:
     folder = path.parent
     if folder.is_dir():
         return
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=parents, exist_ok=True)
     except FileExistsError:
         what = "a link that leads nowhere" if folder.is_symlink() else "no folder"
         raise trouble(path, "io", f"{str(folder)!r} is {what}; take it away") from None

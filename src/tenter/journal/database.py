@@ -59,6 +59,12 @@ class Database:
     def is_open(self) -> bool:
         return self._connection is not None
 
+    def has_lost(self, stream: Stream) -> bool:
+        """Whether the stream was in a file that is gone: it takes no more entries, and no file is made for it."""
+        with told(self.path):
+            self._let_go_of_what_is_gone()
+        return stream in self._lost
+
     @contextlib.contextmanager
     def patience(self, *, create: bool) -> Generator[None]:
         """Opens the file, and within it waits for another process's lock."""
@@ -106,10 +112,10 @@ class Database:
         if not prepared:
             return _expected(stream, self.head(stream), expected_head)
         with told(self.path):
+            if self.has_lost(stream):
+                raise trouble(self.path, "removed", f"the entries of {stream} are gone")
             connection = self._connect(create=True)
             assert connection, "it was created"
-            if stream in self._lost:
-                raise trouble(self.path, "removed", f"the entries of {stream} are gone")
             self._sync(connection, always=durable)
             self._check_log(durable)
             connection.execute("BEGIN IMMEDIATE")
@@ -185,13 +191,16 @@ class Database:
             connection.close()
 
     def _connect(self, *, create: bool) -> sqlite3.Connection | None:
+        self._let_go_of_what_is_gone()
+        return self._connection or self._open(create=create)
+
+    def _let_go_of_what_is_gone(self) -> None:
         if self._connection and identity(self._name) != self._file:
             self._lost.update(self._numbers)
             self.close()
-        return self._connection or self._open(create=create)
 
     def _open(self, *, create: bool) -> sqlite3.Connection | None:
-        connection = connect(self.path, create=create)
+        connection = connect(self.path, create=create, parents=not self._lost)  # a project that vanished stays away
         if connection:
             self._connection = connection
             self._file = identity(self.path)

@@ -71,7 +71,7 @@ class SqliteStore:
 
         def append() -> Head:
             ready = prepare(entries) if prepared is None else prepared
-            with self._database.patience(create=True):
+            with self._database.patience(create=not self._database.has_lost(stream)):
                 return self._database.append(stream, ready, durable=durable, expected_head=expected_head)
 
         # Shielded: whoever is cancelled meanwhile has written what it gave here.

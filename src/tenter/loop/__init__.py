@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         registry_of as registry_of,
     )
     from tenter.loop.events_file import (
+        EVENTS_VARIABLE as EVENTS_VARIABLE,
         MOST_PAYLOAD as MOST_PAYLOAD,
         event_document as event_document,
         publish as publish,
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from tenter.loop.outlook import (
         DryRun as DryRun,
         dry_run as dry_run,
+    )
+    from tenter.loop.output_log import (
+        earlier_log as earlier_log,
     )
     from tenter.loop.parts import (
         Asking as Asking,
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from tenter.loop.reason import (
         REASONS as REASONS,
         Reason as Reason,
+        ReleaseHow as ReleaseHow,
         Standing as Standing,
     )
     from tenter.loop.record import (
@@ -72,6 +77,10 @@ if TYPE_CHECKING:
         LoopRequest as LoopRequest,
         LoopResult as LoopResult,
     )
+    from tenter.loop.resuming import (
+        TakenOver as TakenOver,
+        continue_loop as continue_loop,
+    )
     from tenter.loop.signal_file import (
         Answer as Answer,
         SetAside as SetAside,
@@ -81,7 +90,6 @@ if TYPE_CHECKING:
         write_signal as write_signal,
     )
     from tenter.loop.starting import (
-        continue_loop as continue_loop,
         run_loop as run_loop,
     )
     from tenter.loop.state import (
@@ -89,6 +97,8 @@ if TYPE_CHECKING:
         LoopState as LoopState,
     )
     from tenter.loop.steering import (
+        END_SECONDS as END_SECONDS,
+        PATIENCE_SECONDS as PATIENCE_SECONDS,
         Steered as Steered,
         answer as answer,
         restart as restart,
@@ -136,6 +146,8 @@ __all__ = [
     "By",
     "CHECKS",
     "DryRun",
+    "END_SECONDS",
+    "EVENTS_VARIABLE",
     "Finding",
     "Listener",
     "LoopRequest",
@@ -144,6 +156,7 @@ __all__ = [
     "LoopState",
     "LoopSummary",
     "MOST_PAYLOAD",
+    "PATIENCE_SECONDS",
     "Place",
     "PreflightFailed",
     "ProcessId",
@@ -153,6 +166,7 @@ __all__ = [
     "Reason",
     "Registry",
     "Release",
+    "ReleaseHow",
     "SetAside",
     "Signal",
     "SignalKind",
@@ -162,6 +176,7 @@ __all__ = [
     "SuspendState",
     "Suspender",
     "Taken",
+    "TakenOver",
     "Told",
     "UnknownLoop",
     "Work",
@@ -173,6 +188,7 @@ __all__ = [
     "clear_state",
     "continue_loop",
     "dry_run",
+    "earlier_log",
     "event_document",
     "is_alive",
     "is_topic",
@@ -211,6 +227,7 @@ __getattr__ = opener(
             "registry_of",
         ),
         "events_file": (
+            "EVENTS_VARIABLE",
             "MOST_PAYLOAD",
             "event_document",
             "publish",
@@ -224,6 +241,7 @@ __getattr__ = opener(
             "DryRun",
             "dry_run",
         ),
+        "output_log": ("earlier_log",),
         "parts": (
             "Asking",
             "Listener",
@@ -251,6 +269,7 @@ __getattr__ = opener(
         "reason": (
             "REASONS",
             "Reason",
+            "ReleaseHow",
             "Standing",
         ),
         "record": ("last_state",),
@@ -271,6 +290,10 @@ __getattr__ = opener(
             "LoopRequest",
             "LoopResult",
         ),
+        "resuming": (
+            "TakenOver",
+            "continue_loop",
+        ),
         "signal_file": (
             "Answer",
             "SetAside",
@@ -279,15 +302,14 @@ __getattr__ = opener(
             "take_signal",
             "write_signal",
         ),
-        "starting": (
-            "continue_loop",
-            "run_loop",
-        ),
+        "starting": ("run_loop",),
         "state": (
             "Asked",
             "LoopState",
         ),
         "steering": (
+            "END_SECONDS",
+            "PATIENCE_SECONDS",
             "Steered",
             "answer",
             "restart",

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tenter.loop.place import Place
-from tenter.loop.waiting import Release, stop_asked
+from tenter.loop.release import Release
+from tenter.loop.waiting import AT_WORK, look_for_release, stop_asked
 
 
 class Attention:
@@ -19,6 +20,13 @@ class Attention:
         self._looking: asyncio.Task[Release] | None = None
         self._asked: Release | None = None
         self._hurried = False
+
+    def look(self) -> None:
+        """Looks once, at what was asked before anybody watched. Raises TenterError as `stop_asked`."""
+        if self._asked is None:
+            self._asked = look_for_release(
+                self._place, AT_WORK, loop_id=self._loop_id, suspension_id=None, told=self._told
+            )
 
     def watch(self) -> None:
         """Begins to look, where that is not done already."""

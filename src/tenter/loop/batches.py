@@ -1,5 +1,6 @@
 """What an iteration left in the events file: which bytes, and the events in them, masked (D§3.4)."""
 
+import asyncio
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,10 @@ from tenter.loop.work import Worked
 
 LARGEST: Final = 64 << 20
 """Bytes of events that one iteration takes in; the rest is for the next, so that nothing is lost and memory bounded."""
+
+
+AT_ONCE: Final = 100
+"""Events that are masked before others get their turn."""
 
 
 def collected(path: Path, offset: int, worked: Worked, promise: str) -> Batch:
@@ -39,6 +44,16 @@ def collected(path: Path, offset: int, worked: Worked, promise: str) -> Batch:
 
 async def events_of(path: Path, batch: Batch, *, lines: int, redactor: Redactor) -> tuple[Published | Malformed, ...]:
     """The events of a batch, without what is secret; `lines` were read before it. The same in another process."""
+    # In a thread and in turns: an agent may publish very many, and a stop is to be heard meanwhile.
+    events = await asyncio.to_thread(_parsed, path, batch, lines)
+    shown: list[Published | Malformed] = []
+    for number, event in enumerate(events):
+        if number % AT_ONCE == AT_ONCE - 1:
+            await asyncio.sleep(0)
+        shown.append(await redactor.apply(event))
+    return tuple(shown)
+
+
+def _parsed(path: Path, batch: Batch, lines: int) -> tuple[Published | Malformed, ...]:
     data, _ = read_events(path, batch.start, limit=max(batch.stop - batch.start, 1))
-    events = parse_events(data[: batch.stop - batch.start], lines + 1)
-    return tuple([await redactor.apply(event) for event in events])
+    return parse_events(data[: batch.stop - batch.start], lines + 1)

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -20,6 +19,7 @@ from tenter.kernel import FrozenDict, TenterError
 from tenter.loop.attention import Attention
 from tenter.loop.backends import Program, backends_of
 from tenter.loop.claim import place_of
+from tenter.loop.events_file import EVENTS_VARIABLE
 from tenter.loop.facts import Identity
 from tenter.loop.loop_row import LoopRow
 from tenter.loop.output_log import OutputLog
@@ -28,9 +28,6 @@ from tenter.loop.registry import Registry
 from tenter.loop.request import LoopRequest
 from tenter.loop.work import Equipment
 from tenter.loop.worktree import repo_root
-
-EVENTS_VARIABLE: Final = "TENTER_EVENTS_FILE"
-"""Where `tenter emit` publishes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +126,9 @@ def build(checked: Checked, row: LoopRow, registry: Registry, *, tell: Listener,
         harness=harness,
     )
     hats = {name: hat.backend for name, hat in checked.spec.loop.hats.items() if hat.backend is not None}
-    programs = {hat: Program(argv, _pinned(checked.pins, hat)) for hat, argv in _resolved(checked.spec).items()}
+    programs = {
+        hat: Program(argv, _pinned(checked.pins, hat, row.workspace)) for hat, argv in _resolved(checked.spec).items()
+    }
     parts = Parts(
         identity=_identity(row, checked.loop),
         place=place,
@@ -171,9 +170,9 @@ def _resolved(spec: Spec) -> Mapping[str | None, tuple[str, ...]]:
     return resolve_backends(spec, os.environ.get("PATH", ""))
 
 
-def _pinned(pins: Pins | None, hat: str | None) -> tuple[PinnedFile, ...]:
+def _pinned(pins: Pins | None, hat: str | None, workspace: str) -> tuple[PinnedFile, ...]:
     place = ("loop", "backend") if hat is None else ("loop", "hats", hat, "backend")
-    return () if pins is None else pins.of(place)
+    return () if pins is None else pins.of(place, workspace)
 
 
 def _environment(environment: Mapping[str, str]) -> Mapping[str, str]:

@@ -12,19 +12,26 @@ from typing import Final
 import msgspec
 
 from tenter.kernel import TenterError
-from tenter.loop.loop_row import LoopRow, status_of
+from tenter.loop.belonging import strange
+from tenter.loop.loop_row import LoopRow, holds, status_of
+from tenter.loop.orphans import end_orphans, told_of_orphans
 from tenter.loop.place import Place
 from tenter.loop.process_id import is_alive
 from tenter.loop.registry import REGISTRY_PLACE, Registry
-from tenter.loop.worktree import add_worktree, remove_worktree, repo_root
+from tenter.loop.waiting import unheard
+from tenter.loop.worktree import WORKTREES, add_worktree, has_changes, remove_worktree, repo_root, worktree_of
 
 LOOK_SECONDS: Final = 0.2
 """Between two looks at whether the project is free."""
 
 
-def registry_of(folder: Path) -> Registry:
-    """The registry of the repository that `folder` is in, or of the folder itself where there is none."""
-    return Registry((repo_root(folder) or folder) / REGISTRY_PLACE)
+def registry_of(folder: Path, told: Callable[[str], object] = unheard) -> Registry:
+    """The registry of the repository that `folder` is in, or of the folder itself where there is none.
+
+    What it says of loops outside of the repository is not believed, of which `told` hears.
+    """
+    root = repo_root(folder) or folder
+    return Registry(root / REGISTRY_PLACE, strange=lambda row: strange(root, row), told=told)
 
 
 async def claim(registry: Registry, row: LoopRow, *, exclusive: bool, told: Callable[[str], None]) -> LoopRow:
@@ -36,19 +43,32 @@ async def claim(registry: Registry, row: LoopRow, *, exclusive: bool, told: Call
     if holder is None:
         return row
     if not exclusive:
-        return _in_a_worktree(registry, row, holder)
+        return _in_a_worktree(registry, row, holder, told)
     told(f"waits for the loop {holder.loop_id}, which holds {holder.workspace} ({_how(holder)})")
     while registry.add(row, hold=True) is not None:  # noqa: ASYNC110  # who ends it is another process
         await asyncio.sleep(LOOK_SECONDS)
     return row
 
 
+async def clear(registry: Registry, row: LoopRow, told: Callable[[str], None]) -> None:
+    """Ends what crashed loops left running in the workspace that `row` holds: nobody else continues them meanwhile.
+
+    Raises TenterError where that cannot be.
+    """
+    for other in registry.rows():
+        if other.workspace != row.workspace or holds(other, is_alive(other.process)):
+            continue
+        if count := await end_orphans(other.loop_id):
+            told(told_of_orphans(other.loop_id, count))
+
+
 def give_back(registry: Registry, row: LoopRow) -> None:
-    """Forgets a loop that could not begin, and takes away its worktree."""
-    registry.remove([row.loop_id])
+    """Takes away what a loop that could not begin left, its worktree too, and forgets it."""
+    place_of(row).remove()
     root = repo_root(Path(row.project))
     if row.branch is not None and root is not None:
-        remove_worktree(root, root / ".worktrees" / row.loop_id, row.branch, force=True)
+        remove_worktree(root, root / WORKTREES / row.loop_id, row.branch, force=True)
+    registry.remove([row.loop_id])
 
 
 def place_of(row: LoopRow) -> Place:
@@ -56,7 +76,7 @@ def place_of(row: LoopRow) -> Place:
     return Place(row.loop_id, Path(row.project), Path(row.workspace))
 
 
-def _in_a_worktree(registry: Registry, row: LoopRow, holder: LoopRow) -> LoopRow:
+def _in_a_worktree(registry: Registry, row: LoopRow, holder: LoopRow, told: Callable[[str], None]) -> LoopRow:
     project = Path(row.project)
     root = repo_root(project)
     if root is None:
@@ -64,12 +84,20 @@ def _in_a_worktree(registry: Registry, row: LoopRow, holder: LoopRow) -> LoopRow
             f"the loop {holder.loop_id} holds {row.project!r} ({_how(holder)}), and without a git repository a second "
             "one has no worktree to work in; use --exclusive to wait for it, or 'tenter loop stop' to end it"
         )
-    tree = add_worktree(root, row.loop_id)
+    tree = worktree_of(root, row.loop_id)
     workspace = tree.path / os.path.relpath(project, root)
     moved = msgspec.structs.replace(row, workspace=str(workspace), branch=tree.branch, primary=False)
-    if not workspace.is_dir() or registry.add(moved, hold=True) is not None:
-        remove_worktree(root, tree.path, tree.branch, force=True)
+    registry.add(moved, hold=False)  # before there is a worktree: who dies now leaves none that nobody knows
+    try:
+        add_worktree(root, row.loop_id)
+    except TenterError:  # it left nothing
+        registry.remove([row.loop_id])
+        raise
+    if not workspace.is_dir():
+        give_back(registry, moved)
         raise TenterError(f"the worktree {str(tree.path)!r} has no folder {str(workspace)!r}; commit the project first")
+    without = "; changes of the project that are not committed are not in it" if has_changes(root) else ""
+    told(f"works in a worktree, from the last commit, as the loop {holder.loop_id} holds {row.project}{without}")
     return moved
 
 

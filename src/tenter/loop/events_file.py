@@ -4,6 +4,7 @@ It moves lines whole and knows nothing of what they say: `topic` and `published`
 agent may publish often, and each time in a process of its own.
 """
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -15,11 +16,15 @@ from typing import Final
 
 from tenter.kernel import TenterError
 
+EVENTS_VARIABLE: Final = "TENTER_EVENTS_FILE"
+"""The variable by which the agent of a loop, and all that it starts, finds the file of that loop."""
 EVENT_VERSION: Final = 1
 MOST_PAYLOAD: Final = 1 << 20
 """Bytes of a payload that an agent may publish."""
 LOCK_SECONDS: Final = 30.0
 """How long a writer waits for the others. Each holds the lock for less than a millisecond, unless it was stopped."""
+READ_SECONDS: Final = 5.0
+"""How long a reader waits for the writers; then it reads all the same."""
 LOCK_PAUSE: Final = 0.002
 
 _REMEDIES: Final = {
@@ -71,7 +76,9 @@ def read_events(path: Path, offset: int, *, limit: int) -> tuple[bytes, int]:
     Lines come whole, the last of them perhaps without its end, which is then not handed over with the next ones; but a
     line longer than `limit` comes in pieces. The last line of the file may be one that a killed writer did not finish.
     The same `offset` and a `limit` that reaches as far give the same again, whatever was appended. A missing file is an
-    empty one. Raises EventsCut where the file is shorter than `offset`, TenterError where it cannot be read.
+    empty one. A writer that is at work, such as one that outlived its agent, is waited for, so that its line is read
+    whole: READ_SECONDS at most, for it may be stopped. Raises EventsCut where the file is shorter than `offset`,
+    TenterError where it cannot be read.
     """
     before = min(offset, 1)
     try:
@@ -115,18 +122,22 @@ def _append(file: int, path: Path, line: bytes) -> None:
 
 def _lock(file: int, path: Path) -> None:
     """Keep the others out until the file is closed. Not for ever: one that was stopped may hold the lock."""
-    until = time.monotonic() + LOCK_SECONDS
+    if not _got(file, fcntl.LOCK_EX, seconds=LOCK_SECONDS):
+        raise TenterError(f"another process has held the events file {str(path)!r} for {LOCK_SECONDS:g} s; end it")
+
+
+def _got(file: int, kind: int, *, seconds: float) -> bool:
+    """Takes the lock, and waits so long for others that have it; whether it was got."""
+    until = time.monotonic() + seconds
     while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= until:
-                raise TenterError(
-                    f"another process has held the events file {str(path)!r} for {LOCK_SECONDS:g} s; end it"
-                ) from None
+                return False
             time.sleep(LOCK_PAUSE)
         else:
-            return
+            return True
 
 
 def _read(path: Path, offset: int, *, before: int, limit: int) -> bytes:
@@ -138,11 +149,13 @@ def _read(path: Path, offset: int, *, before: int, limit: int) -> bytes:
             raise EventsCut(path, 0, offset) from None
         return b""
     try:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(os.fstat(file).st_mode):
             raise TenterError(f"the events file {str(path)!r} is not a regular file; remove it")
-        if status.st_size < offset:
-            raise EventsCut(path, status.st_size, offset)
+        with contextlib.suppress(OSError):  # a file system without locks
+            _got(file, fcntl.LOCK_SH, seconds=READ_SECONDS)
+        size = os.fstat(file).st_size
+        if size < offset:
+            raise EventsCut(path, size, offset)
         return os.pread(file, before + limit + 1, offset - before)
     finally:
         os.close(file)

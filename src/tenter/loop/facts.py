@@ -49,8 +49,13 @@ def accumulated(metadata: Mapping[str, object]) -> Mapping[str, object]:
 
 def op_of(identity: Identity, state: LoopState, operation: str, index: int = 0) -> Op:
     """Which call it is. `id` is the same at `pre` and `post`; `index` counts the calls of an iteration."""
-    path = f"{state.iteration}.{operation}.{index}"
+    path = path_of(state, operation, index)
     return Op(id=f"{identity.id}/{path}", path=path, pass_=state.passes, loop=facts_of(identity, state))
+
+
+def path_of(state: LoopState, operation: str, index: int = 0) -> str:
+    """Which call it is, within its loop."""
+    return f"{state.iteration}.{operation}.{index}"
 
 
 def _interact(asked: Asked | None) -> Mapping[str, object] | None:

@@ -3,14 +3,15 @@
 States go in and come out. It fires no point, and reads no file and no clock.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tenter.config import LoopSpec
 from tenter.loop.hats import select
 from tenter.loop.published import Malformed
 from tenter.loop.reason import Reason
-from tenter.loop.state import Batch, LoopState, Published
+from tenter.loop.state import MOST_TOPICS, Batch, LoopState, Published
 from tenter.loop.topic import ASK, CANCEL
 
 STALE: Final = 3
@@ -95,11 +96,21 @@ def _counted(state: LoopState, spec: LoopSpec, events: Sequence[Published], batc
         taken=(),
         pending=(*given_back, *state.pending, *waiting),
         lines=state.lines + batch.lines,
+        published=state.published + len(events),
+        topics=_topics(state, events),
         seen=(*state.seen, *sorted(new)),
         last=last,
         repeated=repeated,
         failures=state.failures + 1 if batch.failed else 0,
     )
+
+
+def _topics(state: LoopState, events: Sequence[Published]) -> Mapping[str, int]:
+    counted = dict(state.topics)
+    for topic, count in Counter(event.topic for event in events).items():
+        if topic in counted or len(counted) < MOST_TOPICS:
+            counted[topic] = counted.get(topic, 0) + count
+    return counted
 
 
 def _repeats(state: LoopState, events: Sequence[Published]) -> tuple[Published | None, int]:

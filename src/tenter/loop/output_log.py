@@ -1,13 +1,15 @@
 """The log of what a loop's backends print, for people: by the line, masked, escaped, each with its time and stream.
 
 It guards nothing: where it cannot be written that is told once, what is lost is counted, and the loop goes on. It holds
-a bounded part of the output, however much there is, and knows nothing of what it says.
+a bounded part of the output, however much there is, and knows nothing of what it says. On disk there are at most two
+files of MOST_BYTES: one that is full takes the place of the one before it.
 """
 
 import codecs
 import contextlib
 import os
 import re
+import stat
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +24,8 @@ Piece = tuple[str, bool]
 
 LONGEST_LINE: Final = 64 * 1024
 """Characters of a line; a longer one comes in pieces."""
+MOST_BYTES: Final = 64 << 20
+"""Bytes of a log that is not full; one more write may exceed it."""
 MOST_LAST_WORDS: Final = 1000
 """Characters of the last words."""
 LAST_LINES: Final = 5
@@ -29,12 +33,18 @@ LAST_LINES: Final = 5
 AHEAD: Final = 32 * 1024
 """Characters beyond a piece that are looked at: a secret that begins in the piece ends in them."""
 
+_FULL: Final = "the log was full: what it had stands in {}, in place of what stood there before"
 _MARKS: Final = {"stdout": "out", "stderr": "err"}
 _OBEYED: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
 """What a terminal or an editor would obey, or take for the end of a line; a tab is harmless. Whole runs of it: an agent
 may print a gigabyte of them."""
 _NEAR: Final = (*range(0xA0), 0x61C, *range(0x200E, 0x2070), 0xFEFF)
 _WRITTEN: Final = {number: repr(chr(number))[1:-1] for number in _NEAR if _OBEYED.match(chr(number))}
+
+
+def earlier_log(path: Path) -> Path:
+    """Where the log at `path` is put when it is full."""
+    return path.with_name(f"{path.name}.1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,9 @@ class OutputLog:
         self._note = note
         self._now = now
         self._file: int | None = None
+        self._size = 0
+        self._is_bounded = True
+        """Whether the file can be put aside: /dev/null cannot."""
         self._torn = False
         self.lost_lines = 0
         """Lines that could not be written."""
@@ -115,17 +128,9 @@ class OutputLog:
             self._tell(text)
 
     def _write(self, mark: str, pieces: list[Piece]) -> None:
-        time = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
-        heads = (f"{time}Z {mark}| ", f"{time}Z {mark}+ ")
-        text = "".join([f"{heads[goes_on]}{text}\n" for text, goes_on in pieces])
-        # One that was written in part is closed off, so that the next is whole.
-        data = memoryview(("\n" * self._torn + text).encode("utf-8", "backslashreplace"))
+        heads = (self._head(f"{mark}|"), self._head(f"{mark}+"))
         try:
-            file = self._opened()
-            while data:
-                data = data[os.write(file, data) :]
-                self._torn = True
-            self._torn = False
+            self._append("".join([f"{heads[goes_on]}{text}\n" for text, goes_on in pieces]))
         except OSError as error:
             if not self.lost_lines:
                 name = str(self._path)
@@ -137,10 +142,38 @@ class OutputLog:
                         self._note(told)
             self.lost_lines += len(pieces)
 
+    def _head(self, mark: str) -> str:
+        time = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+        return f"{time}Z {mark} "
+
+    def _append(self, text: str) -> None:
+        file = self._opened()
+        if self._size >= MOST_BYTES:
+            file = self._begun_anew()
+            text = f"{self._head('loop|')}{_FULL.format(earlier_log(self._path).name)}\n{text}"
+        # One that was written in part is closed off, so that the next is whole.
+        data = memoryview(("\n" * self._torn + text).encode("utf-8", "backslashreplace"))
+        while data:
+            written = os.write(file, data)
+            data, self._torn = data[written:], True
+            self._size += written if self._is_bounded else 0
+        self._torn = False
+
+    def _begun_anew(self) -> int:
+        """Puts the file that is full aside, in place of the one before it, and opens another."""
+        self.close()
+        with contextlib.suppress(FileNotFoundError):  # somebody removed it, so there is room
+            self._path.replace(earlier_log(self._path))
+        self._torn = False
+        return self._opened()
+
     def _opened(self) -> int:
         if self._file is None:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
             self._file = os.open(self._path, flags, 0o600)
+            status = os.fstat(self._file)
+            self._is_bounded = stat.S_ISREG(status.st_mode)
+            self._size = status.st_size if self._is_bounded else 0
         return self._file
 
     def _tell(self, text: str) -> None:

@@ -1,8 +1,9 @@
 """What a loop is made of, built once before it begins (by `starting`), and how it tells people of its progress."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, TypeVar
 
 from tenter.config import LoopSpec
 from tenter.executors import SuspendMode
@@ -11,8 +12,14 @@ from tenter.kernel import FrozenStruct
 from tenter.loop.facts import Identity
 from tenter.loop.place import Place
 from tenter.loop.registry import Registry
+from tenter.loop.registry_file import RegistryHeld
 from tenter.loop.state import Asked
 from tenter.loop.work import Backend
+
+T = TypeVar("T")
+
+HELD_SECONDS: Final = 0.5
+"""Between two tries where another process holds the registry."""
 
 ToldKind = Literal["began", "iteration", "output", "held", "released", "question", "note", "ended"]
 
@@ -61,3 +68,18 @@ class Parts:
 
     def note(self, text: str) -> None:
         self.tell("note", text)
+
+    async def patiently(self, step: Callable[[], T]) -> T:
+        """What `step` gives, which uses the registry: a loop waits as long as another process holds that.
+
+        Raises TenterError for any other trouble of it.
+        """
+        told = False
+        while True:
+            try:
+                return step()
+            except RegistryHeld as error:
+                if not told:
+                    self.note(f"{error}; the loop waits for that")
+                told = True
+            await asyncio.sleep(HELD_SECONDS)

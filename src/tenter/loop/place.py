@@ -7,11 +7,13 @@ loop is in `<project>/.tenter/loops/<loop id>`. The two differ where the loop wo
 import contextlib
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from tenter.executors import is_below
 from tenter.kernel import TenterError
 from tenter.loop.whole_file import put_new, sync_folder
 
@@ -86,6 +88,23 @@ class Place:
         for folder in (self.folder.parent, self.folder):
             _make(folder, within=self.project)
 
+    def remove(self) -> None:
+        """Takes away what is kept of this loop alone; that there is nothing is no error.
+
+        Raises TenterError where it cannot be taken away, or is reached through a link that leads out of the project.
+        """
+        folder = self.folder
+        if not is_below(os.path.realpath(folder), os.path.realpath(self.project)):
+            raise TenterError(f"{str(folder)!r} is reached through a link that leads out of the project; take it away")
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise TenterError(
+                f"{str(folder)!r} cannot be taken away: {error.strerror or error}; take it away yourself"
+            ) from error
+
 
 def is_loop_id(text: str) -> bool:
     """Whether a loop can be called so: letters, digits and dashes in lower case, at most 64."""
@@ -104,6 +123,11 @@ def make_state_folder(folder: Path) -> None:
             put_new(rules, b"*\n")
     except OSError as error:
         raise _cannot(folder, error) from error
+
+
+def check_state_folder(folder: Path) -> None:
+    """Raises TenterError where a `.tenter` folder that is there is none, or a link that leads out of its own folder."""
+    _check(folder, folder.parent)
 
 
 def _make(folder: Path, *, within: Path) -> None:

@@ -27,6 +27,7 @@ from tenter.kernel import (
     Trace,
 )
 from tenter.loop.attention import Attention
+from tenter.loop.facts import path_of
 from tenter.loop.moment import moment, seconds_of
 from tenter.loop.parts import Parts
 from tenter.loop.record import LoopRecord
@@ -96,6 +97,7 @@ class Points:
         suspension = SuspendState(
             loop_id=parts.loop_id,
             phase_event=f"{point.phase}.{point.operation.name}",
+            path=_path(state, point),
             hook_name=first.hook_name,
             reason=first.reason,
             suspend_mode=first.suspend_mode,
@@ -105,7 +107,7 @@ class Points:
         )
         await self.record.suspended(state, suspension)
         write_state(parts.place, suspension)
-        parts.registry.suspend(parts.loop_id, suspension)
+        await parts.patiently(lambda: parts.registry.suspend(parts.loop_id, suspension))
         return suspension
 
     async def wait(self, suspension: SuspendState, state: LoopState) -> tuple[LoopState, Release | Blocked | Escalated]:
@@ -121,10 +123,10 @@ class Points:
             f"'tenter loop resume {parts.loop_id}' continues it",
         )
         await attention.rest()
-        decided = parts.registry.released(parts.loop_id, suspension.suspension_id)
+        decided = await parts.patiently(lambda: parts.registry.released(parts.loop_id, suspension.suspension_id))
         ending = decided or attention.asked or await self._came(suspension)
         if isinstance(ending, Release):
-            ending = self._decided(suspension, ending)
+            ending = await self._decided(suspension, ending)
             await self.record.released(suspension.suspension_id, ending.how, ending.by)
             word = _WORDS[ending.how]
         else:
@@ -135,14 +137,14 @@ class Points:
         waited = max(parts.setup.clock.now() - since, 0.0)
         return state.but(waited_seconds=state.waited_seconds + waited), ending
 
-    def go_on(self) -> None:
+    async def go_on(self) -> None:
         """The loop is suspended no more. What it goes on with is on record: a process that dies now loses nothing."""
         parts = self.parts
         try:
             clear_state(parts.place)
         except TenterError as error:  # the registry says what holds: a file that stays is none's suspension any more
             parts.note(str(error))
-        parts.registry.go_on(parts.loop_id)
+        await parts.patiently(lambda: parts.registry.go_on(parts.loop_id))
 
     def _since(self, suspension: SuspendState) -> float:
         """Since when it waits; what was written just now tells that but for the fraction of a second."""
@@ -165,9 +167,10 @@ class Points:
             return Escalated(reason=reason, queue="default", hook=first.hook_name)
         return Blocked(reason=reason, code="expired", hook=first.hook_name)
 
-    def _decided(self, suspension: SuspendState, asked: Release) -> Release:
+    async def _decided(self, suspension: SuspendState, asked: Release) -> Release:
         """The one decision on this suspension, which another process may have made."""
-        release = self.parts.registry.release(self.parts.loop_id, suspension.suspension_id, asked)
+        parts = self.parts
+        release = await parts.patiently(lambda: parts.registry.release(parts.loop_id, suspension.suspension_id, asked))
         if asked.how != "resume" and release.how == "resume":
             self._attention.note(asked)
         return release
@@ -182,10 +185,11 @@ class Crossing:
         self._trace = Trace()
         self._traced = 0
         self._boundary = points.parts.setup.runtime.boundary(operation, trace=self._trace)
+        self._ending: Done[Event] | Stopped | None = None
 
-    def leave(self, ending: object) -> None:
-        """Tells how it ended to hooks that would not hear of it (D§3.5)."""
-        self._boundary.leave(ending)
+    def leave(self, error: BaseException | None) -> None:
+        """Tells hooks that would not hear of it how it ended (D§3.5): by `error`, or as its last side did."""
+        self._boundary.leave(error or self._ending)
 
     async def side(self, state: LoopState, event_of: EventOf) -> tuple[LoopState, Held | None]:
         """The hooks of the side that the state is on, and the waits that they ask for.
@@ -195,12 +199,12 @@ class Crossing:
         """
         points, ending = self._points, None
         await points.record.state(state)
-        suspension = self._continued(state)
+        suspension = await self._continued(state)
         if suspension is None and state.released:
             return state.but(released=False), None
         if suspension is None:
             fire = self._boundary.pre if state.side == "pre" else self._boundary.post
-            ending = await fire(event_of(state))
+            ending = self._ending = await fire(event_of(state))
             state = self._after_hooks(state)
         while suspension is not None or isinstance(ending, Suspended):
             if points.hurried:
@@ -209,21 +213,26 @@ class Crossing:
                 suspension = await points.suspend(ending.requirements, self._point(state), state)
             assert suspension is not None, "it is suspended"
             state, came = await points.wait(suspension, state)
-            if not isinstance(came, Release) or came.how != "resume":
+            if isinstance(came, Release) and came.how != "resume":
+                return state, came  # it stays on record as suspended until its end is
+            if not isinstance(came, Release):
+                await points.record.state(state)
+                await points.go_on()
                 return state, came
             state, ending = await self._go_on(suspension, state, event_of)
-            suspension = None
+            self._ending, suspension = ending, None
         return state, None if ending is None else _held(ending)
 
-    def _continued(self, state: LoopState) -> SuspendState | None:
+    async def _continued(self, state: LoopState) -> SuspendState | None:
         """The suspension in which a former process ended, if it was here and the loop has not gone on from it."""
         suspension = self._points.take_continued()
         if suspension is None:
             return None
         point = self._point(state)
-        if suspension.phase_event == f"{point.phase}.{point.operation.name}" and not state.released:
+        is_here = suspension.phase_event == f"{point.phase}.{point.operation.name}"
+        if is_here and suspension.path in ("", _path(state, point)) and not state.released:
             return suspension
-        self._points.go_on()
+        await self._points.go_on()
         return None
 
     async def _go_on(
@@ -233,7 +242,7 @@ class Crossing:
         hooks = [one.hook_name for one in suspension.suspensions if one.suspend_mode == "wait_then_retry"]
         state = state.but(passes=state.passes + 1) if hooks else state.but(released=True)
         await self._points.record.state(state)
-        self._points.go_on()
+        await self._points.go_on()
         if not hooks:
             return state.but(released=False), None
         try:
@@ -251,7 +260,11 @@ class Crossing:
             raise trouble
         for entry in new:
             if entry.kind == "failure" and entry.details.get("disposition") == "warn":
-                parts.note(f"the hook {entry.source!r} failed ({entry.code}), which was let pass")
+                where = f"{self._operation.name}.{state.side}"
+                parts.note(
+                    f"the hook {entry.source!r} failed at {where} ({entry.code}), which was let pass; "
+                    f"'tenter hooks log --loop {parts.loop_id}' tells more"
+                )
         metadata = parts.setup.sink.metadata(self._points.record.stream)
         return state if metadata == state.metadata else state.but(metadata=metadata)
 
@@ -260,6 +273,12 @@ class Crossing:
 
 
 _WORDS = {"resume": "resumed", "stop": "stopped", "restart": "asked to restart"}
+
+
+def _path(state: LoopState, point: Point) -> str:
+    """Which call of the operation the state is at, as in the `op` of its event."""
+    index = state.batch.index if state.stage == "publishing" and state.batch is not None else 0
+    return path_of(state, point.operation.name, index)
 
 
 def _first_to_expire(suspension: SuspendState) -> Suspender | None:

@@ -5,7 +5,6 @@ is trusted is one of the checks, and no list can skip it: a loop of an untrusted
 """
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,12 +30,12 @@ from tenter.harness import BUILTIN_TOOLS, load_script
 from tenter.kernel import FrozenStruct, TenterError
 from tenter.loop.place import STATE_FOLDER
 from tenter.loop.request import LoopRequest
+from tenter.loop.worktree import has_commit, has_git, tracked
 
 Level = Literal["ok", "warning", "failed", "skipped"]
 
 ALWAYS: Final = frozenset({"trust"})
 """The checks that nobody can skip."""
-GIT_SECONDS: Final = 10.0
 
 
 class Finding(FrozenStruct, frozen=True, kw_only=True):
@@ -148,7 +147,7 @@ def _trust(surveyed: Surveyed) -> Iterator[Said]:
     try:
         require_trust(surveyed.request.config, builtin_tools=BUILTIN_TOOLS)
     except Untrusted as error:
-        yield "failed", str(error), ""
+        yield "failed", error.headline, error.hint
     except ConfigError:
         yield "warning", "whether it is trusted cannot be told before the file is right", "mend what is wrong in it"
 
@@ -173,22 +172,22 @@ def _backend(surveyed: Surveyed) -> Iterator[Said]:
 
 def _git(surveyed: Surveyed) -> Iterator[Said]:
     ending = "a second loop at once would have no worktree to work in"
-    try:
-        done = subprocess.run(
-            ["git", "-C", surveyed.project, "rev-parse", "--quiet", "--verify", "HEAD^{commit}"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_SECONDS,
-            check=False,
-        )
-    except FileNotFoundError:
+    if not has_git():
         yield "warning", f"git is not installed, and {ending}", "install it, or run one loop at a time"
-    except (OSError, subprocess.TimeoutExpired) as error:
-        yield "warning", f"git does not answer ({error}), and {ending}", "mend it, or run one loop at a time"
-    else:
-        if done.returncode:
-            hint = "make one with 'git init' and a commit, or run one loop at a time"
-            yield "warning", f"the project is in no git repository with a commit, and {ending}", hint
+        return
+    try:
+        is_committed, ours = has_commit(surveyed.project), tracked(surveyed.project, STATE_FOLDER)
+    except TenterError as error:
+        yield "warning", f"{error}; {ending}", "mend it, or run one loop at a time"
+        return
+    if not is_committed:
+        hint = "make one with 'git init' and a commit, or run one loop at a time"
+        yield "warning", f"the project is in no git repository with a commit, and {ending}", hint
+    if ours:
+        first, *others = ours
+        more = f" and {len(others)} more" if others else ""
+        told = f"git tracks {first!r}{more}, where loops keep what belongs to this machine and to no other"
+        yield "warning", told, f"run 'git rm -r --cached {STATE_FOLDER}', and add '{STATE_FOLDER}/' to .gitignore"
 
 
 def _paths(surveyed: Surveyed) -> Iterator[Said]:

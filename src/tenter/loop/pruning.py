@@ -1,19 +1,18 @@
 """Takes away what loops that are over have left: their row, folder and worktree. What is on record of them stays.
 
 Nothing that somebody could miss goes with it: changes that are not committed keep the loop, and commits that are
-nowhere else its branch. A loop that runs or is suspended is never touched.
+nowhere else its branch. A loop that crashed could be continued, so it goes only where it is named, and with it what it
+left running. A loop that runs or is suspended is never touched. Git and the disk are waited for without the event loop.
 """
 
 import contextlib
-import os
-import shutil
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 from tenter.kernel import SYSTEM_CLOCK, FrozenStruct, TenterError
 from tenter.loop.claim import place_of
-from tenter.loop.loop_row import LoopRow, holds
+from tenter.loop.loop_row import LoopRow, has_ended, holds
+from tenter.loop.orphans import end_orphans, told_of_orphans
 from tenter.loop.place import Place
 from tenter.loop.process_id import is_alive, this_process
 from tenter.loop.registry import Registry, Taken
@@ -29,8 +28,8 @@ class Pruned(FrozenStruct, frozen=True, kw_only=True):
     message: str
 
 
-def prune(registry: Registry, rows: Sequence[LoopRow] | None = None) -> tuple[Pruned, ...]:
-    """Takes away what these loops left; without `rows`, what all left that ended or crashed, the last one first.
+async def prune(registry: Registry, rows: Sequence[LoopRow] | None = None) -> tuple[Pruned, ...]:
+    """Takes away what these loops left; without `rows`, what all left that have ended, the last one first.
 
     Raises TenterError, before anything is taken away, where one of `rows` runs or is suspended.
     """
@@ -38,22 +37,25 @@ def prune(registry: Registry, rows: Sequence[LoopRow] | None = None) -> tuple[Pr
         if holds(row, is_alive(row.process)):
             raise TenterError(f"the loop {row.loop_id} is not over; 'tenter loop stop {row.loop_id}' ends it")
     if rows is None:
-        rows = [row for row in registry.rows(everything=True) if not holds(row, is_alive(row.process))]
-    return tuple(_prune(registry, row) for row in rows)
+        rows = [row for row in registry.rows(everything=True) if has_ended(row)]
+    return tuple([await _prune(registry, row) for row in rows])
 
 
-def _prune(registry: Registry, row: LoopRow) -> Pruned:
+async def _prune(registry: Registry, row: LoopRow) -> Pruned:
+    orphans = ""
     try:
         if row.ended_at is None:
             _take(registry, row)
+            if count := await end_orphans(row.loop_id):
+                orphans = f"; {told_of_orphans(row.loop_id, count)}"
         told = _remove_worktree(registry, row)
         _remove_files(place_of(row))
         if row.ended_at is None:
             registry.update(row.loop_id, status="failed", reason="failed", ended_at=SYSTEM_CLOCK.now())
         registry.remove([row.loop_id])
     except TenterError as error:
-        return Pruned(loop_id=row.loop_id, result="kept", message=f"kept: {error}")
-    return Pruned(loop_id=row.loop_id, result="removed", message=f"removed{told}")
+        return Pruned(loop_id=row.loop_id, result="kept", message=f"kept: {error}{orphans}")
+    return Pruned(loop_id=row.loop_id, result="removed", message=f"removed{told}{orphans}")
 
 
 def _take(registry: Registry, row: LoopRow) -> None:
@@ -79,18 +81,4 @@ def _remove_files(place: Place) -> None:
         state = read_state(place)
         if state is not None and state.loop_id == place.loop_id:
             clear_state(place)
-    folder = place.folder
-    if not _is_within(folder, place.project):
-        raise TenterError(f"{str(folder)!r} is reached through a link that leads out of the project; take it away")
-    try:
-        shutil.rmtree(folder)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise TenterError(
-            f"{str(folder)!r} cannot be taken away: {error.strerror or error}; take it away yourself"
-        ) from error
-
-
-def _is_within(folder: Path, project: Path) -> bool:
-    return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(project))
+    place.remove()

@@ -34,7 +34,7 @@ def asked_by(event: Published, timeout_seconds: float) -> Asked:
 
 async def ask(parts: Parts, attention: Attention, asked: Asked, *, question_id: str) -> Asked | Release:
     """The question with its outcome, or what the loop was asked for meanwhile. Raises TenterError as waiting does."""
-    parts.registry.ask(parts.loop_id, question_id=question_id, asked=asked)
+    await parts.patiently(lambda: parts.registry.ask(parts.loop_id, question_id=question_id, asked=asked))
     options = f" ({' / '.join(asked.options)})" if asked.options else ""
     how = f"'tenter loop answer {parts.loop_id} TEXT' answers it"
     parts.tell("question", f"{asked.question[:LONGEST]}{options}; {how}")
@@ -45,25 +45,24 @@ async def ask(parts: Parts, attention: Attention, asked: Asked, *, question_id: 
         await attention.until_asked(*waiting, within=asked.timeout_seconds)
         if (release := attention.asked) is not None:
             return release
-        return _with_outcome(asked, next((one for one in waiting if one.done()), None))
+        return _with_outcome(parts, asked, next((one for one in waiting if one.done()), None))
     finally:
         for one in waiting:
             one.cancel()
         await asyncio.wait(waiting)
-        parts.registry.asked_no_more(parts.loop_id)
+        await parts.patiently(lambda: parts.registry.asked_no_more(parts.loop_id))
 
 
-def _with_outcome(asked: Asked, done: "asyncio.Future[str] | None") -> Asked:
+def _with_outcome(parts: Parts, asked: Asked, done: "asyncio.Future[str] | None") -> Asked:
     if done is None:
         return asked.but(outcome="timeout")
     if done.exception() is not None:  # it could not be waited for: that is known, and the loop goes on with it
         return asked.but(outcome="failed")
-    return asked.but(outcome="answered", answer=done.result())
+    return asked.but(outcome="answered", answer=parts.setup.redactor.mask_text(done.result()))
 
 
 async def _given(parts: Parts, question_id: str) -> str:
-    answer = await wait_for_answer(parts.place, loop_id=parts.loop_id, question_id=question_id, told=parts.note)
-    return parts.setup.redactor.mask_text(answer)
+    return await wait_for_answer(parts.place, loop_id=parts.loop_id, question_id=question_id, told=parts.note)
 
 
 async def _at_the_terminal(asking: Asking, asked: Asked) -> str:

@@ -5,7 +5,7 @@ beside those of its hooks. It decides nothing.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Literal, cast
 
 import msgspec
@@ -14,6 +14,7 @@ from tenter.catalogue import EMPTY
 from tenter.journal import Entry, JournalError, Store, Stream, microseconds
 from tenter.kernel import Clock, Redactor, TenterError
 from tenter.loop.reason import ReleaseHow
+from tenter.loop.request import LoopResult
 from tenter.loop.state import STATE_VERSION, LoopState
 from tenter.loop.suspension import SuspendState
 
@@ -90,14 +91,34 @@ async def last_state(store: Store, stream: Stream) -> LoopState | None:
 
     Raises TenterError where it cannot be read.
     """
+    entry = await _last(store, stream, ("loop_state",))
+    return None if entry is None else _state(entry, stream)
+
+
+async def last_result(store: Store, stream: Stream) -> LoopResult | None:
+    """How the loop ended, where that is on record and it has not gone on since.
+
+    Raises TenterError where it cannot be read.
+    """
+    entry = await _last(store, stream, ("loop_state", "result"))
+    if entry is None or entry.kind != "result":
+        return None
+    try:
+        return msgspec.convert(dict(entry.content), LoopResult)
+    except ValueError as error:
+        raise TenterError(f"the end of {stream} in the journal cannot be read: {error}") from error
+
+
+async def _last(store: Store, stream: Stream, kinds: Collection[str]) -> Entry | None:
+    """The last entry of one of these kinds."""
     head = (await store.head(stream)).sequence
     while head > 0:
         after = max(head - PAGE, 0)
         page = [record async for record in store.read(stream, after=after, limit=head - after, whole=False)]
-        found = next((record.sequence for record in reversed(page) if record.entry.kind == "loop_state"), None)
+        found = next((record.sequence for record in reversed(page) if record.entry.kind in kinds), None)
         if found is not None:
             (record,) = [record async for record in store.read(stream, after=found - 1, limit=1)]
-            return _state(record.entry, stream)
+            return record.entry
         head = after
     return None
 

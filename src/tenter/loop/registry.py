@@ -24,6 +24,7 @@ from tenter.loop.registry_file import cannot, connect, identity, told
 from tenter.loop.release import Release
 from tenter.loop.state import Asked
 from tenter.loop.suspension import SuspendState
+from tenter.loop.waiting import unheard
 
 REGISTRY_PLACE: Final = Path(STATE_FOLDER, "loops.db")
 """Where a repository's loops are registered, seen from the top of its main worktree."""
@@ -44,6 +45,10 @@ def registry_path(root: Path) -> Path:
 def standing_of(row: LoopRow) -> Standing:
     """How the loop is listed now; asks whether its process lives."""
     return status_of(row, is_alive(row.process))
+
+
+def believed(_: LoopRow) -> None:
+    """That a row can be so."""
 
 
 class UnknownLoop(TenterError):
@@ -81,10 +86,23 @@ class Registry:
     damaged, of a newer version, not writable, a full disk; and, for changes, where it was removed meanwhile.
     """
 
-    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
-        """`now`, in seconds since the epoch, dates who took what."""
+    def __init__(
+        self,
+        path: Path,
+        now: Callable[[], float] = time.time,
+        *,
+        strange: Callable[[LoopRow], str | None] = believed,
+        told: Callable[[str], object] = unheard,
+    ) -> None:
+        """`now`, in seconds since the epoch, dates who took what.
+
+        A row of which `strange` says why it cannot be is as if it were not there; `told` hears so, once.
+        """
         self.path = path
         self._now = now
+        self._strange = strange
+        self._told = told
+        self._is_told = False
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
@@ -100,11 +118,13 @@ class Registry:
                 raise TenterError(f"the path {text!r} is no UTF-8 text, and a loop can only be registered where it is")
         if not is_loop_id(row.loop_id):
             raise TenterError(f"{row.loop_id!r} is no id of a loop; one looks like 'loop-12ab-34cd'")
+        if (why := self._strange(row)) is not None:
+            raise TenterError(f"the loop {row.loop_id!r} cannot be registered in {str(self.path)!r}: {why}")
         row = row.but(taken_at=self._now())
         with self._transaction(create=True) as connection:
-            if hold and (holder := _holder(connection, row.workspace)) is not None:
+            if hold and (holder := self._holder(connection, row.workspace)) is not None:
                 return holder
-            if _row(connection, row.loop_id) is not None:
+            if self._row(connection, row.loop_id) is not None:
                 raise TenterError(f"a loop {row.loop_id!r} is registered already; choose another id")
             values = [column(getattr(row, name)) for name in COLUMNS]
             marks = ", ".join("?" for _ in COLUMNS)
@@ -114,13 +134,13 @@ class Registry:
     def row(self, loop_id: str) -> LoopRow | None:
         """What is known of that loop; None where it is not registered."""
         with self._look() as connection:
-            return None if connection is None else _row(connection, loop_id)
+            return None if connection is None else self._row(connection, loop_id)
 
     def rows(self, everything: bool = False) -> Sequence[LoopRow]:
         """The loops that have not ended, or all, the last registered first."""
         where = "" if everything else f"WHERE {_GOES_ON}"
         with self._look() as connection:
-            return () if connection is None else _rows(connection, f"{where} ORDER BY number DESC")
+            return () if connection is None else self._rows(connection, f"{where} ORDER BY number DESC")
 
     def resolve(self, text: str) -> LoopRow:
         """The loop with that id, or the only one whose id begins so. Raises UnknownLoop and AmbiguousLoop."""
@@ -186,14 +206,14 @@ class Registry:
         has ended, or whose workspace another one holds. Raises UnknownLoop.
         """
         with self._transaction() as connection:
-            row = _row(connection, loop_id)
+            row = self._row(connection, loop_id)
             if row is None:
                 raise UnknownLoop(f"there is no loop {loop_id!r} in {str(self.path)!r}")
             if row.process == by:
                 return row
             if has_ended(row) or is_alive(row.process):
                 return Taken(row)
-            if (holder := _holder(connection, row.workspace, other_than=loop_id)) is not None:
+            if (holder := self._holder(connection, row.workspace, other_than=loop_id)) is not None:
                 return Taken(holder)
             changes = {"pid": by.pid, "started": by.started, "taken_at": self._now()}
             self._change(connection, loop_id, changes)
@@ -210,7 +230,7 @@ class Registry:
             return removed
         with self._transaction() as connection:
             for loop_id in loop_ids:
-                row = _row(connection, loop_id)
+                row = self._row(connection, loop_id)
                 if row is None or (row.process != own and holds(row, is_alive(row.process))):
                     continue
                 for table in ("loops", "releases"):
@@ -222,6 +242,29 @@ class Registry:
         """Lets go of the file. The next use opens it again."""
         with self._lock:
             self._let_go()
+
+    def _row(self, connection: sqlite3.Connection, loop_id: str) -> LoopRow | None:
+        return next(iter(self._rows(connection, "WHERE loop_id = ?", loop_id)), None)
+
+    def _rows(self, connection: sqlite3.Connection, rest: str, *values: object) -> Sequence[LoopRow]:
+        found = [row_of(columns) for columns in connection.execute(f"SELECT {_ALL} FROM loops {rest}", values)]
+        return tuple(row for row in found if self._is_believed(row))
+
+    def _is_believed(self, row: LoopRow) -> bool:
+        why = self._strange(row)
+        if why is not None and not self._is_told:
+            self._is_told = True
+            self._told(
+                f"the registry of loops {str(self.path)!r} has rows that are not believed, as that of the loop "
+                f"{row.loop_id!r}: {why}; move it away when no loop runs, and a new one is begun"
+            )
+        return why is None
+
+    def _holder(self, connection: sqlite3.Connection, workspace: str, *, other_than: str = "") -> LoopRow | None:
+        """The loop that holds the workspace."""
+        wanted = f"WHERE {_GOES_ON} AND workspace = ? AND loop_id != ? ORDER BY number DESC"
+        rows = self._rows(connection, wanted, workspace, other_than)
+        return next((row for row in rows if holds(row, is_alive(row.process))), None)
 
     def _change(self, connection: sqlite3.Connection, loop_id: str, changes: Mapping[str, object]) -> None:
         names = ", ".join(f'"{name}" = ?' for name in changes)
@@ -266,21 +309,6 @@ class Registry:
 
 
 _REMOVED: Final = "it was removed or replaced while the loop ran; leave it where it is as long as a loop runs"
-
-
-def _row(connection: sqlite3.Connection, loop_id: str) -> LoopRow | None:
-    return next(iter(_rows(connection, "WHERE loop_id = ?", loop_id)), None)
-
-
-def _rows(connection: sqlite3.Connection, rest: str, *values: object) -> Sequence[LoopRow]:
-    return tuple(row_of(columns) for columns in connection.execute(f"SELECT {_ALL} FROM loops {rest}", values))
-
-
-def _holder(connection: sqlite3.Connection, workspace: str, *, other_than: str = "") -> LoopRow | None:
-    """The loop that holds the workspace."""
-    wanted = f"WHERE {_GOES_ON} AND workspace = ? AND loop_id != ? ORDER BY number DESC"
-    rows = _rows(connection, wanted, workspace, other_than)
-    return next((row for row in rows if holds(row, is_alive(row.process))), None)
 
 
 def _released(connection: sqlite3.Connection, loop_id: str, suspension_id: str) -> Release | None:

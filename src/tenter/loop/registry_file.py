@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import quote
 
 from tenter.kernel import TenterError
-from tenter.loop.place import make_state_folder
+from tenter.loop.place import check_state_folder, make_state_folder
 
 FORMAT: Final = 1
 """The version of the tables, in the file's `user_version`."""
@@ -61,6 +61,10 @@ _BY_ERRNO: Final[dict[int | None, str]] = {
 }
 
 
+class RegistryHeld(TenterError):
+    """Another process held the registry for too long; nothing was done, and it can be tried again."""
+
+
 def cannot(path: Path, detail: object, advice: str) -> TenterError:
     """The error that names the file, what is wrong with it, and what to do."""
     return TenterError(f"the registry of loops {str(path)!r} cannot be used ({detail}): {advice}")
@@ -95,6 +99,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection | None:
         make_state_folder(path.parent)
         with contextlib.suppress(FileExistsError):  # another process was faster
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    _check_owner(path)
     address = f"file:{quote(str(path.absolute()))}?mode=rw"
     connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=LOCK_SECONDS)
     try:
@@ -103,6 +108,14 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection | None:
         connection.close()
         raise
     return connection
+
+
+def _check_owner(path: Path) -> None:
+    """A repository may bring a registry along, or a link to one, and what it says is believed."""
+    check_state_folder(path.parent)
+    owner = path.stat().st_uid
+    if owner != os.geteuid():
+        raise cannot(path, f"it belongs to another user, {owner}", "run tenter as that user, or move it away")
 
 
 def identity(path: Path) -> tuple[int, int] | None:
@@ -145,10 +158,12 @@ def _make_tables(connection: sqlite3.Connection) -> None:
             time.sleep(0.005)
 
 
-def _held(path: Path) -> TenterError:
+def _held(path: Path) -> RegistryHeld:
     pids = sorted(writers((path, path.with_name(path.name + "-shm"))))
     who = ", ".join(f"process {pid}{_called(pid)}" for pid in pids) or "another process"
-    return cannot(path, f"{who} held it for {LOCK_SECONDS:g} s", "let it finish, or end it, and try again")
+    return RegistryHeld(
+        str(cannot(path, f"{who} held it for {LOCK_SECONDS:g} s", "let it finish, or end it, and try again"))
+    )
 
 
 def writers(paths: Iterable[Path]) -> set[int]:

@@ -5,7 +5,7 @@ suspension, or is no signal at all, is set aside and does nothing. Nobody waits 
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Final, Literal, TypeVar, assert_never
 
@@ -49,29 +49,42 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class SetAside(msgspec.Struct, frozen=True, kw_only=True):
-    """What stood where a signal is looked for and does nothing. The file is kept beside its place."""
+    """What stood where a signal is looked for and does nothing.
+
+    The file is kept beside its place; what may hold a person's answer is removed.
+    """
 
     kind: SignalKind
     why: str
-    path: str
+    path: str | None
+    """Where it is kept; None where it was removed."""
 
     @property
     def text(self) -> str:
         """The whole of it, for people."""
+        if self.path is None:
+            return f"an {self.kind} was set aside and removed: {self.why}"
         return f"a {self.kind} signal was set aside, as {self.path!r}: {self.why}"
 
 
-Written = Literal["written", "already", "stale"]
-"""`already`: one that means the same was there; `stale`: one for the present suspension was there, and ours is not."""
+Written = Literal["written", "already", "stale", "occupied"]
+"""`already`: one that means the same was there; `stale`: one for the present suspension was there, and ours is not;
+`occupied`: one for another loop was there, which lives and has not heard it yet."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def write_signal(place: Place, signal: Signal | Answer) -> Written:
+def nobody_else(_: str) -> bool:
+    """That no other loop lives in the workspace."""
+    return False
+
+
+def write_signal(place: Place, signal: Signal | Answer, *, lives: Callable[[str], bool] = nobody_else) -> Written:
     """Puts a signal into the workspace; it is on disk on return. Of answers to one question the first counts.
 
-    What is left there of another loop or suspension is replaced. Raises TenterError, naming the file, where it cannot
-    be written, and for a signal that is meant for another loop than the place's.
+    What is left there of another suspension, or of another loop (its id) that does not live, is replaced. Raises
+    TenterError, naming the file, where it cannot be written, and for a signal that is meant for another loop than the
+    place's.
     """
     if signal.loop_id != place.loop_id:
         raise TenterError(
@@ -80,10 +93,11 @@ def write_signal(place: Place, signal: Signal | Answer) -> Written:
     path = place.signal(signal.kind)
     try:
         for _ in range(TRIES):
-            if put_new(path, encode_document(signal)):
-                return "written"
-            if (written := _beside(place, path, signal)) is not None:
-                return written
+            with _trying(place):
+                if put_new(path, encode_document(signal)):
+                    return "written"
+                if (written := _beside(place, path, signal, lives)) is not None:
+                    return written
     except OSError as error:
         raise TenterError(
             f"the signal {str(path)!r} cannot be written ({error.strerror}); check that the loop's workspace is there, "
@@ -121,13 +135,23 @@ def take_answer(place: Place, *, loop_id: str, question_id: str) -> Answer | Set
     return _claim(place, "answer", Answer, misses)
 
 
-def _beside(place: Place, path: Path, signal: Signal | Answer) -> Written | None:
+@contextlib.contextmanager
+def _trying(place: Place) -> Generator[None]:
+    """Tries again where a loop that ends just now takes away what lies beside its signals."""
+    try:
+        yield
+    except FileNotFoundError:
+        if not place.signals.is_dir():
+            raise
+
+
+def _beside(place: Place, path: Path, signal: Signal | Answer, lives: Callable[[str], bool]) -> Written | None:
     """What becomes of a signal where something is in its place; None to try again, as that went meanwhile."""
     try:
         data = read_regular(path)
         if data is None:
             return None
-        compared = _compared(place, signal, data)
+        compared = _compared(place, signal, data, lives)
     except (OSError, Unreadable):
         compared = None  # what is there is no signal; `put` says where it is a folder
     if compared is None:
@@ -135,16 +159,19 @@ def _beside(place: Place, path: Path, signal: Signal | Answer) -> Written | None
     return compared or "written"
 
 
-def _compared(place: Place, signal: Signal | Answer, data: bytes) -> Literal["already", "stale"] | None:
+def _compared(
+    place: Place, signal: Signal | Answer, data: bytes, lives: Callable[[str], bool]
+) -> Literal["already", "stale", "occupied"] | None:
     """What the one that is there makes of ours; None where it means nothing any more."""
+    found = decode_document(data, type(signal), version=SIGNAL_VERSION)
+    if found.loop_id != signal.loop_id:
+        return "occupied" if lives(found.loop_id) else None
     match signal:
         case Answer():
-            given = decode_document(data, Answer, version=SIGNAL_VERSION)
-            is_same = (given.loop_id, given.question_id) == (signal.loop_id, signal.question_id)
+            is_same = isinstance(found, Answer) and found.question_id == signal.question_id
             return "already" if is_same else None
         case Signal():
-            found = decode_document(data, Signal, version=SIGNAL_VERSION)
-            if (found.kind, found.loop_id) != (signal.kind, signal.loop_id):
+            if not isinstance(found, Signal) or found.kind != signal.kind:
                 return None
             if signal.kind != "resume" or found.suspension_id == signal.suspension_id:
                 return "already"
@@ -183,16 +210,24 @@ def _claim(place: Place, kind: SignalKind, wanted: type[T], misses: Callable[[T]
         why = error.strerror or str(error)
     except Unreadable as error:
         why = str(error)
-    return SetAside(kind=kind, why=why, path=str(_set_aside(path, claimed)))
+    kept = _set_aside(path, claimed, is_kept=kind != "answer")
+    return SetAside(kind=kind, why=why, path=None if kept is None else str(kept))
 
 
-def _set_aside(path: Path, claimed: Path) -> Path:
-    """Where it is kept: the last of its kind, so that such files do not pile up."""
-    kept = path.with_name(f"{path.name}.set-aside")
+def set_aside_of(path: Path) -> Path:
+    """Where what was set aside of a signal is kept: the last one, so that such files do not pile up."""
+    return path.with_name(f"{path.name}.set-aside")
+
+
+def _set_aside(path: Path, claimed: Path, *, is_kept: bool) -> Path | None:
+    """Where it is kept now; None where it is gone. A folder is kept in any case."""
     try:
-        return claimed.replace(kept)
+        if is_kept:
+            return claimed.replace(set_aside_of(path))
+        claimed.unlink()
     except OSError:  # a folder, or something beside one
         return claimed
+    return None
 
 
 def _read(path: Path, kind: type[T]) -> T | None:

@@ -9,10 +9,13 @@ from typing import Final, Literal
 import msgspec
 
 from tenter.catalogue import EMPTY
-from tenter.kernel import FrozenStruct
+from tenter.kernel import FrozenDict, FrozenStruct
 from tenter.loop.reason import Reason
 
 STATE_VERSION: Final = 1
+
+MOST_TOPICS: Final = 200
+"""So many topics are counted by name; `published` counts all events."""
 
 Stage = Literal["start", "next", "iteration", "backend", "publishing", "ending", "over"]
 """What a loop does next. `start`, `iteration` and `ending` are boundaries, `publishing` has one for some events; at
@@ -105,6 +108,10 @@ class LoopState(FrozenStruct, frozen=True, kw_only=True):
     cost_usd: float = 0.0
     offset: int = 0
     """How much of the events file was read."""
+    published: int = 0
+    """Events that were published; refused ones are not."""
+    topics: Mapping[str, int] = FrozenDict()
+    """How often each topic was, the first ones first, and not more than MOST_TOPICS."""
     seen: tuple[str, ...] = ()
     """The topics that were published, among those that completion requires."""
     pending: tuple[Published, ...] = ()

@@ -17,7 +17,7 @@ from tenter.loop.process_id import is_alive
 from tenter.loop.reason import ReleaseHow
 from tenter.loop.registry import Registry
 from tenter.loop.release import Release, by_this_process
-from tenter.loop.signal_file import Answer, Signal, Written, write_signal
+from tenter.loop.signal_file import Answer, Signal, Written, take_answer, write_signal
 from tenter.loop.suspension import StateUnreadable, read_state
 
 LOOK_SECONDS: Final = 0.1
@@ -49,7 +49,7 @@ class Steered(FrozenStruct, frozen=True, kw_only=True):
     result: Result
     message: str
     done: bool = True
-    """Whether what was asked for is done, needs not be done, or is on its way."""
+    """Whether what was asked for is done, needs not be done, or was asked for before."""
 
 
 async def resume(registry: Registry, row: LoopRow, *, patience: float = PATIENCE_SECONDS) -> Steered:
@@ -72,7 +72,7 @@ async def resume(registry: Registry, row: LoopRow, *, patience: float = PATIENCE
     if release is not None:  # somebody was first since the row was read
         return _decided(_name(row), release, own=False)
     signal = _signal(row, "resume", suspension_id)
-    written = write_signal(place_of(row), signal)
+    written = write_signal(place_of(row), signal, lives=lambda other: _lives(registry, other))
     seen = await _seen(registry, row, patience, until=lambda now: _left(now, suspension_id))
     return _resumed(seen, registry.released(row.loop_id, suspension_id), signal, written)
 
@@ -96,14 +96,18 @@ async def answer(registry: Registry, row: LoopRow, text: str, *, patience: float
         return Steered(result="no_question", message=gone, done=False)
     question_id, place = row.question.question_id, place_of(row)
     given = Answer(loop_id=row.loop_id, question_id=question_id, text=text, at=_now(), by=by_this_process())
-    if write_signal(place, given) != "written":
+    if write_signal(place, given, lives=lambda other: _lives(registry, other)) == "already":
         told = f"{_name(row)} was given an answer before; the first one counts"
         return Steered(result="already_requested", message=told, done=False)
 
     def taken(now: LoopRow) -> bool:
         return not place.signal("answer").exists() or now.question is None or now.question.question_id != question_id
 
-    await _seen(registry, row, patience, until=taken)
+    seen = await _seen(registry, row, patience, until=taken)
+    if seen.ended_at is not None and isinstance(
+        take_answer(place, loop_id=row.loop_id, question_id=question_id), Answer
+    ):  # else it would lie there, as it was typed
+        return Steered(result="no_question", message=f"{_name(row)} has ended without the answer", done=False)
     if place.signal("answer").exists():
         told = f"{_name(row)} has not taken the answer; it may have ended, or heard another one before"
         return Steered(result="requested", message=told, done=False)
@@ -146,7 +150,8 @@ def _resumed(seen: LoopRow, release: Release | None, signal: Signal, written: Wr
         return Steered(result="continue", message=f"the process of {name} has ended; it goes on in this one")
     if written == "already":
         return Steered(result="already_requested", message=f"{name} was asked to go on before, and has not done so yet")
-    return Steered(result="requested", message=f"{name} is asked to go on, and has not done so yet")
+    told = f"{name} is asked to go on, and has not done so yet; the request stays"
+    return Steered(result="requested", message=told, done=False)
 
 
 def _decided(name: str, release: Release, *, own: bool) -> Steered:
@@ -171,19 +176,17 @@ def _decided(name: str, release: Release, *, own: bool) -> Steered:
 async def _end(registry: Registry, row: LoopRow, how: ReleaseHow, patience: float) -> Steered:
     if row.ended_at is not None:
         return Steered(result="ended", message=f"{_name(row)} is over: {_doing(row)}", done=how == "stop")
-    place = place_of(row)
-    if is_alive(row.process) or place.workspace.is_dir():  # without either there is nobody to be told, and no place
-        write_signal(place, _signal(row, how, None))
+    if is_alive(row.process):  # else whoever takes the loop over asks it: others may work in its workspace now
+        write_signal(place_of(row), _signal(row, how, None), lives=lambda other: _lives(registry, other))
     seen = await _seen(registry, row, patience, until=lambda now: now.ended_at is not None)
     name = _name(seen)
     if seen.ended_at is None and not is_alive(seen.process):
-        if place.workspace.is_dir():  # the process may have died with it in its hands
-            write_signal(place, _signal(row, how, None))
         return Steered(
             result="continue", message=f"the process of {name} has ended; it is brought to its end in this one"
         )
     if seen.ended_at is None:
-        return Steered(result="requested", message=f"{name} is asked to {how}, and has not done so yet")
+        told = f"{name} is asked to {how}, and has not done so yet; the request stays"
+        return Steered(result="requested", message=told, done=False)
     resumed = _resumed_meanwhile(registry, row)
     match seen.reason:
         case "stopped":
@@ -197,10 +200,18 @@ async def _end(registry: Registry, row: LoopRow, how: ReleaseHow, patience: floa
             return Steered(result="ended", message=told, done=how == "stop")
 
 
+def _lives(registry: Registry, loop_id: str) -> bool:
+    """Whether another loop goes on, and hears what it was told."""
+    row = registry.row(loop_id)
+    return row is not None and row.ended_at is None and is_alive(row.process)
+
+
 def _last_release(row: LoopRow) -> str:
     """Who ended its last suspension and when, for one who comes too late."""
     release = row.released
-    return "" if release is None else f"; before that it was {_WORDS[release.how]} by {release.who} at {release.at}"
+    if release is None or (release.how, row.reason) in (("stop", "stopped"), ("restart", "restart_requested")):
+        return ""  # where it ended for that, how it ended tells it
+    return f"; before that it was {_WORDS[release.how]} by {release.who} at {release.at}"
 
 
 def _resumed_meanwhile(registry: Registry, row: LoopRow) -> str:

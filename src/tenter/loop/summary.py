@@ -3,30 +3,19 @@
 It counts and decides nothing. Texts are written as they are given: whoever knows secrets masks them first.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
 
 from tenter.kernel import FrozenStruct, TenterError
 from tenter.loop.place import Place
-from tenter.loop.published import Malformed
 from tenter.loop.reason import Reason, Standing
 from tenter.loop.request import LoopResult
-from tenter.loop.state import LoopState, Published
+from tenter.loop.state import LoopState
 from tenter.loop.whole_file import put
 
 SUMMARY_VERSION: Final = 1
-MOST_TOPICS: Final = 200
-"""So many topics are named; `published` counts all events."""
-
-
-class Topics(FrozenStruct, frozen=True, kw_only=True):
-    """What was published: how many events, and how often each topic, the first topics first."""
-
-    published: int
-    topics: Mapping[str, int]
 
 
 class LoopSummary(FrozenStruct, frozen=True, kw_only=True):
@@ -50,14 +39,8 @@ class LoopSummary(FrozenStruct, frozen=True, kw_only=True):
     workspace: str
 
 
-def topics_of(events: Iterable[Published | Malformed]) -> Topics:
-    """What `events` come to; malformed lines are no events."""
-    counted = Counter(one.topic for one in events if isinstance(one, Published))
-    return Topics(published=counted.total(), topics=dict(list(counted.items())[:MOST_TOPICS]))
-
-
-def summary_of(result: LoopResult, state: LoopState, topics: Topics) -> LoopSummary:
-    """The summary of a loop that ended with `result`, in `state`, having published `topics`."""
+def summary_of(result: LoopResult, state: LoopState) -> LoopSummary:
+    """The summary of a loop that ended with `result`, in `state`."""
     return LoopSummary(
         loop_id=result.loop_id,
         status=result.status,
@@ -68,8 +51,8 @@ def summary_of(result: LoopResult, state: LoopState, topics: Topics) -> LoopSumm
         ended_at=result.ended_at,
         waited_seconds=state.waited_seconds,
         cost_usd=result.cost_usd,
-        published=topics.published,
-        topics=topics.topics,
+        published=state.published,
+        topics=state.topics,
         hook_metadata=state.metadata,
         workspace=result.workspace,
     )
@@ -89,9 +72,8 @@ def write_summary(place: Place, summary: LoopSummary) -> None:
 def summary_lines(summary: LoopSummary) -> tuple[str, ...]:
     """The summary for people; what hooks and agents said in it is not escaped yet."""
     took = max(summary.ended_at - summary.started_at, 0.0)
-    waited = f", {summary.waited_seconds:.1f} s of it waiting" if summary.waited_seconds else ""
-    times = "1 iteration" if summary.iterations == 1 else f"{summary.iterations} iterations"
-    lines = [f"{summary.reason} after {times} in {took:.1f} s{waited}: {summary.message}"]
+    waited = f", {min(summary.waited_seconds, took):.1f} s of it waiting" if summary.waited_seconds else ""
+    lines = [f"{summary.reason} {_when(summary)} in {took:.1f} s{waited}: {summary.message}"]
     if summary.cost_usd:
         lines.append(f"cost: {summary.cost_usd:.4f} US dollars")
     if summary.published:
@@ -101,3 +83,13 @@ def summary_lines(summary: LoopSummary) -> tuple[str, ...]:
     if summary.hook_metadata:
         lines.append(f"metadata of hooks: {', '.join(summary.hook_metadata)}")
     return tuple(lines)
+
+
+def _when(summary: LoopSummary) -> str:
+    """How far the loop came; an iteration that was cut short is none that it has done."""
+    number = summary.iterations
+    if number == 0:
+        return "before the first iteration"
+    if summary.reason in ("completed", "max_iterations"):
+        return f"after {number} iteration{'s' if number > 1 else ''}"
+    return f"at iteration {number}"

@@ -38,6 +38,8 @@ class SuspendState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     loop_id: str
     phase_event: str
     """Where, as `pre.iteration.start`."""
+    path: str = ""
+    """Which call of that operation, as `<iteration>.<operation>.<index>`; empty where an earlier version wrote it."""
     hook_name: str
     reason: str
     suspend_mode: SuspendMode

@@ -6,6 +6,7 @@ of its own configuration, no transport. Filters of the user's configuration are.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,12 @@ BRANCHES: Final = "tenter/"
 
 GIT_SECONDS: Final = 600.0
 """How long git may take; a large repository is checked out in minutes."""
+
+LOOK_SECONDS: Final = 10.0
+"""How long git may take to tell what a repository has."""
+
+STATUS_SECONDS: Final = 5.0
+"""How long git may take to find out whether anything is not committed."""
 
 _UNTRUSTED: Final = (
     "core.hooksPath=/dev/null",
@@ -77,6 +84,31 @@ def repo_root(folder: Path) -> Path | None:
     return Path(os.fsdecode(main.stdout.rstrip(b"\n"))).resolve() if main.returncode == 0 else top
 
 
+def worktree_of(root: Path, loop_id: str) -> Worktree:
+    """The worktree that a loop has, or would have."""
+    return Worktree(root / WORKTREES / loop_id, BRANCHES + loop_id)
+
+
+def has_git() -> bool:
+    """Whether git is installed."""
+    return _program() is not None
+
+
+def has_commit(folder: Path) -> bool:
+    """Whether `folder` is in a repository with a commit. Raises TenterError where git does not answer soon."""
+    return _git(folder, "rev-parse", "--quiet", "--verify", "HEAD^{commit}", seconds=LOOK_SECONDS).returncode == 0
+
+
+def tracked(folder: Path, name: str) -> tuple[str, ...]:
+    """What git tracks of `name`, and of what is below it, in `folder` and at the top of the repository.
+
+    By the path from the top; nothing outside of a repository. Raises TenterError where git does not answer soon.
+    """
+    places = (f":(literal){name}", f":(top,literal){name}")
+    done = _git(folder, "ls-files", "-z", "--full-name", "--", *places, seconds=LOOK_SECONDS)
+    return tuple(os.fsdecode(path) for path in done.stdout.split(b"\0") if path) if done.returncode == 0 else ()
+
+
 def add_worktree(root: Path, loop_id: str) -> Worktree:
     """A new worktree `<root>/.worktrees/<loop id>` on a new branch `tenter/<loop id>`, from what HEAD of `root` is.
 
@@ -87,7 +119,7 @@ def add_worktree(root: Path, loop_id: str) -> Worktree:
         raise TenterError(f"{loop_id!r} is no id of a loop; one looks like 'loop-12ab-34cd'")
     if _program() is None:
         raise TenterError("a second loop at once needs a git worktree, and git is not on the PATH; install it")
-    made = Worktree(root / WORKTREES / loop_id, BRANCHES + loop_id)
+    made = worktree_of(root, loop_id)
     failed = f"the worktree {str(made.path)!r} cannot be made"
     head = _git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     if head.returncode:
@@ -109,6 +141,16 @@ def add_worktree(root: Path, loop_id: str) -> Worktree:
     return made
 
 
+def has_changes(root: Path) -> bool:
+    """Whether something in the worktree `root` is not committed, new files too; False where nobody can tell soon."""
+    words = ("--no-optional-locks", *_own_filters_off(root), "status", "--porcelain", "--ignore-submodules=all")
+    try:
+        done = _git(root, *words, seconds=STATUS_SECONDS)
+    except TenterError:
+        return False
+    return done.returncode == 0 and done.stdout != b""
+
+
 def remove_worktree(root: Path, path: Path, branch: str, *, force: bool) -> Removal:
     """Takes a worktree of ours away, and its branch, unless that has commits that are nowhere else.
 
@@ -121,7 +163,8 @@ def remove_worktree(root: Path, path: Path, branch: str, *, force: bool) -> Remo
     off = _own_filters_off(path if path.is_dir() else root)  # a worktree may have a configuration of its own
     done = _git(root, *off, "worktree", "remove", *(["--force"] if force else []), str(path))
     if done.returncode and (is_there or b"is not a working tree" not in done.stderr):
-        hint = "" if force else "; commit what is worth it, or remove it by force"
+        forced = f"git worktree remove --force {shlex.quote(str(path))}"
+        hint = "" if force else f"; commit what is worth it, or give it up with '{forced}'"
         raise _refused(done, f"the worktree {str(path)!r} cannot be removed", hint)
     return "branch_kept" if not _delete_branch(root, branch) else "removed"
 
@@ -186,7 +229,7 @@ def _own_filters_off(root: Path) -> Sequence[str]:
     return [word for key in sorted(own) for word in ("-c", f"{key}={theirs.get(key, off[key])}")]
 
 
-def _git(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+def _git(folder: Path, *arguments: str, seconds: float = GIT_SECONDS) -> "subprocess.CompletedProcess[bytes]":
     program = _program()
     if program is None:
         raise TenterError("git is not on the PATH; install it")
@@ -198,13 +241,13 @@ def _git(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
             env=_environment(os.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=GIT_SECONDS,
+            timeout=seconds,
             check=False,
         )
     except OSError as error:
         raise TenterError(f"git cannot be run in {str(folder)!r}: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
-        raise TenterError(f"git took more than {GIT_SECONDS:g} s in {str(folder)!r}; see what holds it up") from error
+        raise TenterError(f"git took more than {seconds:g} s in {str(folder)!r}; see what holds it up") from error
 
 
 def _program() -> str | None:

@@ -94,7 +94,7 @@ def trusted(world: World) -> None:
 
 @when("the owner trusts the project again")
 def trusts(world: World) -> None:
-    done = world.tenter("hooks", "trust")
+    done = world.tenter("hooks", "trust", "--yes")
     assert done.code == 0, done
 
 
@@ -146,7 +146,7 @@ def ended(world: World, code: str) -> None:
 def ended_because(world: World, code: str, reason: str) -> None:
     ended(world, code)
     assert world.summary["reason"] == reason
-    assert f"loop {world.loop.id}: {reason} after " in world.loop.err
+    assert any(f"loop {world.loop.id}: {reason} {when} " in world.loop.err for when in ("after", "at", "before"))
 
 
 @then(parsers.parse('its message has "{text}"'))

@@ -245,6 +245,43 @@ Feature: A hook suspends a loop, and an operator resumes it
       | 1         | "suspend"   | "crashed" |
       | 0         | "pass"      | "ok"      |
 
+  @LS-21
+  Scenario: A hook that its owner mends while the loop waits runs once it is trusted again, and not before
+    Given the hook script "hooks/gate.sh":
+      """
+      note "gate"; exit 1
+      """
+    And the hooks:
+      """
+      pre.loop.start:
+        - {name: manual-gate, command: [./hooks/gate.sh], on_error: suspend, suspend_mode: wait_then_retry}
+      """
+    And the owner commits and trusts the project
+    When the loop is started
+    And it is suspended
+    Given the hook script "hooks/gate.sh":
+      """
+      note "mended gate"
+      """
+    When the operator resumes it
+    And it is suspended again
+    Then its state file's "reason" has "hooks/gate.sh' changed since it was trusted"
+    When the owner trusts the project again
+    And the operator resumes it
+    Then it ended with exit code 0 because of "completed"
+    And the timeline is:
+      """
+      gate
+      mended gate
+      agent 1
+      agent 2
+      """
+    And the telemetry of "manual-gate" is:
+      | exit_code | disposition | result      |
+      | 1         | "suspend"   | "crashed"   |
+      | null      | "suspend"   | "untrusted" |
+      | 0         | "pass"      | "ok"        |
+
   @LS-13
   Scenario: With "retry_backoff" a hook is tried again in its place, and each try is on record
     Given the hook script "hooks/gate.sh":

@@ -23,7 +23,7 @@ CONTRACT = {
     "suspended_at",
 }
 """The keys of a suspend state in the contract."""
-OWN = {"suspension_id", "suspensions"}
+OWN = {"suspension_id", "suspensions", "path"}
 
 
 # -- AC-10 -------------------------------------------------------------------------------------------------------------
