@@ -2,7 +2,8 @@
 
 `python -m benchmarks.loop`. The backend is `/bin/true`: 1,000 iterations of it against 1,000 plain `subprocess.run` of
 it; then the same with one command hook on all points, against spawning as many commands. All is on: registry, journal,
-events file, output log, the watch for stop requests. Each figure is the median of ratios of a loop and the runs after it.
+events file, output log, the watch for stop requests. Each figure is the median of ratios of a loop and the runs
+after it.
 """
 
 import asyncio

@@ -243,7 +243,7 @@ def test_a_limit_on_the_size_of_files_ends_the_loop_which_goes_on_without_it(tmp
     with living(cwd=tmp_path, within=limit) as loop:
         done = loop.end()
     ended_well(done, tmp_path, code=1)
-    assert ": failed after " in done.err
+    assert ": failed at " in done.err
     assert "file size limit" in done.err or "ulimit" in done.err, done.err
     published = len(kept(tmp_path, "events.jsonl").read_text().splitlines())
     (tmp_path / "go").touch()

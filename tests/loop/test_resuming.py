@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -292,3 +293,14 @@ async def test_a_loop_goes_on_only_from_the_suspension_of_the_call_that_it_is_at
     after = await continued(before, hooks=[says(POINT, Suspend("sure?"))], when_held=[resume, stop])
     await after.run()
     assert [one.entry.kind for one in await after.journal()].count("loop_suspended") == asked
+
+
+async def test_a_dead_loop_whose_project_is_gone_can_be_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], timeout=30, check=True)
+    folder = project(tmp_path, DONE, hooks={"pre.iteration.start": [GATE]})
+    row, registry = killed_while_suspended(folder), registry_of(tmp_path)
+    asked(folder, monkeypatch)
+    shutil.rmtree(folder)
+    result = await continue_loop(row, tell=unheard, asked="stop")
+    assert (result.reason, registry.resolve(row.loop_id).reason) == ("stopped", "stopped")
+    assert "its workspace" in result.message

@@ -54,6 +54,9 @@ if TYPE_CHECKING:
         ProcessSpec as ProcessSpec,
         run_process as run_process,
     )
+    from tenter.executors.thread import (
+        in_thread as in_thread,
+    )
 
 __all__ = [
     "COOKIES",
@@ -78,6 +81,7 @@ __all__ = [
     "function_hook",
     "in_band",
     "in_project",
+    "in_thread",
     "is_below",
     "load_target",
     "plugin_hooks",
@@ -134,5 +138,6 @@ __getattr__ = opener(
             "ProcessSpec",
             "run_process",
         ),
+        "thread": ("in_thread",),
     },
 )

@@ -8,10 +8,9 @@ tries again where that is asked for. What an answer means is said by `answer`, w
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 from msgspec import UNSET
@@ -23,10 +22,9 @@ from tenter.executors.command_settings import CommandHook
 from tenter.executors.descendants import COOKIES, within
 from tenter.executors.kind import HookStarted, Surroundings
 from tenter.executors.process import ProcessResult, ProcessSpec, run_process
+from tenter.executors.thread import in_thread
 from tenter.kernel import Declaration, Event, Frame, HookFailure, Redactor, current_frame
 from tenter.wire import Ended, Execution, Verdict, encode_payload, environment
-
-T = TypeVar("T")
 
 COOKIE: Final = "TENTER_HOOK_ID"
 """The variable with the id of the execution: hooks may log it, and what they leave running is found by it.
@@ -175,7 +173,7 @@ class CommandCall:
 
     async def _read(self, result: ProcessResult, event: Event) -> Finished:
         if len(result.stdout.raw) + len(result.stderr.raw) > AT_ONCE:
-            return await _in_thread(lambda: self._read_here(result, event))
+            return await in_thread(lambda: self._read_here(result, event))
         return self._read_here(result, event)
 
     def _read_here(self, result: ProcessResult, event: Event) -> Finished:
@@ -218,12 +216,3 @@ def _inherited(environment: Mapping[str, str], named: tuple[str, ...]) -> dict[s
         for name, value in environment.items()
         if name in INHERITED or name.startswith("LC_") or name in named
     }
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    """The result of `work`, done in a thread of its own: the pool of the loop may be full of somebody's hung work."""
-    pool = ThreadPoolExecutor(1, "tenter-hook-answer")
-    try:
-        return await asyncio.get_running_loop().run_in_executor(pool, work)
-    finally:
-        pool.shutdown(wait=False)

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
+from tenter.executors import in_thread
 from tenter.kernel import Redactor
 from tenter.loop.events_file import EventsCut, read_events
 from tenter.loop.published import Malformed, count_lines, parse_events
@@ -18,14 +19,14 @@ AT_ONCE: Final = 100
 """Events that are masked before others get their turn."""
 
 
-def collected(path: Path, offset: int, worked: Worked, promise: str) -> Batch:
+async def collected(path: Path, offset: int, worked: Worked, promise: str) -> Batch:
     """What a run of the backend left behind `offset`. Raises TenterError where the file cannot be read.
 
     A file that was cut is read from its new end on, and the agent is told so.
     """
     cut = ""
     try:
-        data, stop = read_events(path, offset, limit=LARGEST)
+        data, stop = await in_thread(lambda: read_events(path, offset, limit=LARGEST))
     except EventsCut as error:
         data, offset, stop = b"", error.size, error.size
         cut = str(error)
@@ -45,7 +46,7 @@ def collected(path: Path, offset: int, worked: Worked, promise: str) -> Batch:
 async def events_of(path: Path, batch: Batch, *, lines: int, redactor: Redactor) -> tuple[Published | Malformed, ...]:
     """The events of a batch, without what is secret; `lines` were read before it. The same in another process."""
     # In a thread and in turns: an agent may publish very many, and a stop is to be heard meanwhile.
-    events = await asyncio.to_thread(_parsed, path, batch, lines)
+    events = await in_thread(lambda: _parsed(path, batch, lines))
     shown: list[Published | Malformed] = []
     for number, event in enumerate(events):
         if number % AT_ONCE == AT_ONCE - 1:

@@ -144,7 +144,7 @@ class Orchestrator:
                 running.cancel()
                 await asyncio.wait((running,))
         if not running.cancelled():
-            course.state = self._collected(running.result())
+            course.state = await self._collected(running.result())
             await course.record.state(course.state)
 
     def _order(self, state: LoopState) -> Work:
@@ -161,8 +161,8 @@ class Orchestrator:
             environment={**parts.environment, "TENTER_ITERATION": str(state.iteration)},
         )
 
-    def _collected(self, worked: Worked) -> LoopState:
+    async def _collected(self, worked: Worked) -> LoopState:
         parts, state = self._course.parts, self._course.state
-        batch = collected(parts.place.events, state.offset, worked, parts.spec.completion_promise)
+        batch = await collected(parts.place.events, state.offset, worked, parts.spec.completion_promise)
         cost = state.cost_usd + worked.cost_usd
         return state.at("publishing", batch=batch, offset=batch.stop, cost_usd=cost, notes=())

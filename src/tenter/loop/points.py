@@ -116,10 +116,10 @@ class Points:
         Where nobody came in the time that a hook gave, the loop is blocked or escalated, as the hook said.
         """
         parts, attention, since = self.parts, self._attention, self._since(suspension)
-        by = ", ".join(one.hook_name for one in suspension.suspensions)
+        by = " and by ".join(f"{one.hook_name}: {one.reason}" for one in suspension.suspensions)
         parts.tell(
             "held",
-            f"suspended at {suspension.phase_event} by {by}: {suspension.reason}; "
+            f"suspended at {suspension.phase_event} by {by}; "
             f"'tenter loop resume {parts.loop_id}' continues it",
         )
         await attention.rest()
