@@ -113,10 +113,9 @@ def test_a_descriptor_that_somebody_made_non_blocking_is_waited_for() -> None:
 
 
 def test_an_outlet_that_is_closed_lets_its_thread_end() -> None:
-    before = threading.active_count()
     with piped() as (_, writing):
         outlet = Outlet(writing)
         (thread,) = [one for one in threading.enumerate() if one.name == "tenter-outlet"]
         outlet.close()
         thread.join(LONGEST)
-    assert threading.active_count() == before
+    assert not thread.is_alive()

@@ -313,7 +313,7 @@ def test_a_loop_whose_workspace_is_gone_with_its_process_is_not_continued_anew(t
     [
         ("no commit", "no commit"),
         ("file", ".worktrees"),
-        ("link", "is a link"),
+        ("link", "is not in"),
         ("no git", "git"),
         ("no folder", "commit the project first"),
     ],

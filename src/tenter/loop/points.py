@@ -119,8 +119,7 @@ class Points:
         by = " and by ".join(f"{one.hook_name}: {one.reason}" for one in suspension.suspensions)
         parts.tell(
             "held",
-            f"suspended at {suspension.phase_event} by {by}; "
-            f"'tenter loop resume {parts.loop_id}' continues it",
+            f"suspended at {suspension.phase_event} by {by}; 'tenter loop resume {parts.loop_id}' continues it",
         )
         await attention.rest()
         decided = await parts.patiently(lambda: parts.registry.released(parts.loop_id, suspension.suspension_id))

@@ -57,7 +57,7 @@ async def resume(registry: Registry, row: LoopRow, *, patience: float = PATIENCE
 
     Raises StateUnreadable where its process is gone and nobody can tell what it waited for.
     """
-    if row.suspension is None and _is_suspending(row):
+    if _is_suspending(registry, row):
         row = await _seen(registry, row, patience, until=lambda now: now.suspension is not None)
     alive = is_alive(row.process)
     if row.ended_at is not None or (row.suspension is None and alive):
@@ -114,11 +114,14 @@ async def answer(registry: Registry, row: LoopRow, text: str, *, patience: float
     return Steered(result="answered", message=f"{_name(row)} has the answer")
 
 
-def _is_suspending(row: LoopRow) -> bool:
+def _is_suspending(registry: Registry, row: LoopRow) -> bool:
     """Whether the loop has written its suspension, which its row does not have yet."""
+    if row.ended_at is not None or row.suspension is not None or not is_alive(row.process):
+        return False
     with contextlib.suppress(StateUnreadable):  # then it cannot be told, and the row stands
         state = read_state(place_of(row))
-        return state is not None and state.loop_id == row.loop_id and is_alive(row.process)
+        if state is not None and state.loop_id == row.loop_id:
+            return registry.released(row.loop_id, state.suspension_id) is None
     return False
 
 
