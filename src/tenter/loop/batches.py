@@ -26,7 +26,10 @@ async def collected(path: Path, offset: int, worked: Worked, promise: str) -> Ba
     """
     cut = ""
     try:
-        data, stop = await in_thread(lambda: read_events(path, offset, limit=LARGEST))
+        if _has_size(path, offset):
+            data, stop = b"", offset
+        else:
+            data, stop = await in_thread(lambda: read_events(path, offset, limit=LARGEST))
     except EventsCut as error:
         data, offset, stop = b"", error.size, error.size
         cut = str(error)
@@ -45,6 +48,8 @@ async def collected(path: Path, offset: int, worked: Worked, promise: str) -> Ba
 
 async def events_of(path: Path, batch: Batch, *, lines: int, redactor: Redactor) -> tuple[Published | Malformed, ...]:
     """The events of a batch, without what is secret; `lines` were read before it. The same in another process."""
+    if batch.start == batch.stop:
+        return ()
     # In a thread and in turns: an agent may publish very many, and a stop is to be heard meanwhile.
     events = await in_thread(lambda: _parsed(path, batch, lines))
     shown: list[Published | Malformed] = []
@@ -53,6 +58,14 @@ async def events_of(path: Path, batch: Batch, *, lines: int, redactor: Redactor)
             await asyncio.sleep(0)
         shown.append(await redactor.apply(event))
     return tuple(shown)
+
+
+def _has_size(path: Path, size: int) -> bool:
+    """Whether the file has so many bytes, so that there is nothing new in it; an empty one may be missing."""
+    try:
+        return path.stat().st_size == size
+    except OSError:  # reading it says what is wrong, if anything is
+        return False
 
 
 def _parsed(path: Path, batch: Batch, lines: int) -> tuple[Published | Malformed, ...]:
