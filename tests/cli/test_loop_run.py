@@ -13,7 +13,8 @@ from tests.looping import EMIT, command_hook, loop_project, loops, run_loop
 from tests.outside import alive
 
 from tenter.cli.loop_run import exit_code, line
-from tenter.loop import REASONS, Told
+from tenter.loop import Told
+from tenter.loop.reason import REASONS
 
 DONE = "echo LOOP_COMPLETE"
 HOSTILE = "red\x1b[31m\u202eend"

@@ -11,28 +11,11 @@ import pytest
 from tests.outside import comes_true
 
 from tenter.kernel import TenterError
-from tenter.loop import (
-    Asked,
-    LoopRow,
-    ProcessId,
-    Registry,
-    Release,
-    StateUnreadable,
-    Steered,
-    Suspender,
-    SuspendState,
-    answer,
-    by_this_process,
-    place_of,
-    restart,
-    resume,
-    stop,
-    stop_asked,
-    this_process,
-    wait_for_answer,
-    wait_for_release,
-    write_state,
-)
+from tenter.loop import Asked, LoopRow, Registry, StateUnreadable, Steered, answer, place_of, restart, resume, stop
+from tenter.loop.process_id import ProcessId, this_process
+from tenter.loop.release import Release, by_this_process
+from tenter.loop.suspension import Suspender, SuspendState, write_state
+from tenter.loop.waiting import stop_asked, wait_for_answer, wait_for_release
 
 LOOP = "loop-12ab-34cd"
 GONE = ProcessId(this_process().pid, "an earlier process of this number")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     )
     from tenter.loop.loop_row import (
         LoopRow as LoopRow,
-        Question as Question,
         status_of as status_of,
     )
     from tenter.loop.outlook import (
@@ -34,25 +33,20 @@ if TYPE_CHECKING:
     )
     from tenter.loop.place import (
         Place as Place,
-        SignalKind as SignalKind,
     )
     from tenter.loop.preflight import (
-        CHECKS as CHECKS,
         Finding as Finding,
         PreflightFailed as PreflightFailed,
         run_preflight as run_preflight,
     )
     from tenter.loop.process_id import (
-        ProcessId as ProcessId,
         is_alive as is_alive,
-        this_process as this_process,
     )
     from tenter.loop.pruning import (
         Pruned as Pruned,
         prune as prune,
     )
     from tenter.loop.reason import (
-        REASONS as REASONS,
         Reason as Reason,
         ReleaseHow as ReleaseHow,
         Standing as Standing,
@@ -65,13 +59,10 @@ if TYPE_CHECKING:
         Registry as Registry,
         Taken as Taken,
         UnknownLoop as UnknownLoop,
-        registry_path as registry_path,
         standing_of as standing_of,
     )
     from tenter.loop.release import (
         By as By,
-        Release as Release,
-        by_this_process as by_this_process,
     )
     from tenter.loop.request import (
         LoopRequest as LoopRequest,
@@ -83,11 +74,6 @@ if TYPE_CHECKING:
     )
     from tenter.loop.signal_file import (
         Answer as Answer,
-        SetAside as SetAside,
-        Signal as Signal,
-        take_answer as take_answer,
-        take_signal as take_signal,
-        write_signal as write_signal,
     )
     from tenter.loop.starting import (
         run_loop as run_loop,
@@ -107,33 +93,17 @@ if TYPE_CHECKING:
     )
     from tenter.loop.summary import (
         LoopSummary as LoopSummary,
-        summary_lines as summary_lines,
     )
     from tenter.loop.suspension import (
         StateUnreadable as StateUnreadable,
-        Suspender as Suspender,
-        SuspendState as SuspendState,
-        clear_state as clear_state,
-        read_state as read_state,
-        write_state as write_state,
     )
     from tenter.loop.topic import (
         is_topic as is_topic,
     )
-    from tenter.loop.waiting import (
-        stop_asked as stop_asked,
-        wait_for_answer as wait_for_answer,
-        wait_for_release as wait_for_release,
-    )
     from tenter.loop.work import (
-        Backend as Backend,
         Work as Work,
-        Worked as Worked,
     )
     from tenter.loop.worktree import (
-        Worktree as Worktree,
-        add_worktree as add_worktree,
-        remove_worktree as remove_worktree,
         repo_root as repo_root,
     )
 
@@ -142,9 +112,7 @@ __all__ = [
     "Answer",
     "Asked",
     "Asking",
-    "Backend",
     "By",
-    "CHECKS",
     "DryRun",
     "END_SECONDS",
     "EVENTS_VARIABLE",
@@ -159,33 +127,19 @@ __all__ = [
     "PATIENCE_SECONDS",
     "Place",
     "PreflightFailed",
-    "ProcessId",
     "Pruned",
-    "Question",
-    "REASONS",
     "Reason",
     "Registry",
-    "Release",
     "ReleaseHow",
-    "SetAside",
-    "Signal",
-    "SignalKind",
     "Standing",
     "StateUnreadable",
     "Steered",
-    "SuspendState",
-    "Suspender",
     "Taken",
     "TakenOver",
     "Told",
     "UnknownLoop",
     "Work",
-    "Worked",
-    "Worktree",
-    "add_worktree",
     "answer",
-    "by_this_process",
-    "clear_state",
     "continue_loop",
     "dry_run",
     "earlier_log",
@@ -196,10 +150,7 @@ __all__ = [
     "place_of",
     "prune",
     "publish",
-    "read_state",
     "registry_of",
-    "registry_path",
-    "remove_worktree",
     "repo_root",
     "restart",
     "resume",
@@ -208,15 +159,6 @@ __all__ = [
     "standing_of",
     "status_of",
     "stop",
-    "stop_asked",
-    "summary_lines",
-    "take_answer",
-    "take_signal",
-    "this_process",
-    "wait_for_answer",
-    "wait_for_release",
-    "write_signal",
-    "write_state",
 ]
 
 __getattr__ = opener(
@@ -234,7 +176,6 @@ __getattr__ = opener(
         ),
         "loop_row": (
             "LoopRow",
-            "Question",
             "status_of",
         ),
         "outlook": (
@@ -247,27 +188,18 @@ __getattr__ = opener(
             "Listener",
             "Told",
         ),
-        "place": (
-            "Place",
-            "SignalKind",
-        ),
+        "place": ("Place",),
         "preflight": (
-            "CHECKS",
             "Finding",
             "PreflightFailed",
             "run_preflight",
         ),
-        "process_id": (
-            "ProcessId",
-            "is_alive",
-            "this_process",
-        ),
+        "process_id": ("is_alive",),
         "pruning": (
             "Pruned",
             "prune",
         ),
         "reason": (
-            "REASONS",
             "Reason",
             "ReleaseHow",
             "Standing",
@@ -278,14 +210,9 @@ __getattr__ = opener(
             "Registry",
             "Taken",
             "UnknownLoop",
-            "registry_path",
             "standing_of",
         ),
-        "release": (
-            "By",
-            "Release",
-            "by_this_process",
-        ),
+        "release": ("By",),
         "request": (
             "LoopRequest",
             "LoopResult",
@@ -294,14 +221,7 @@ __getattr__ = opener(
             "TakenOver",
             "continue_loop",
         ),
-        "signal_file": (
-            "Answer",
-            "SetAside",
-            "Signal",
-            "take_answer",
-            "take_signal",
-            "write_signal",
-        ),
+        "signal_file": ("Answer",),
         "starting": ("run_loop",),
         "state": (
             "Asked",
@@ -316,34 +236,10 @@ __getattr__ = opener(
             "resume",
             "stop",
         ),
-        "summary": (
-            "LoopSummary",
-            "summary_lines",
-        ),
-        "suspension": (
-            "StateUnreadable",
-            "SuspendState",
-            "Suspender",
-            "clear_state",
-            "read_state",
-            "write_state",
-        ),
+        "summary": ("LoopSummary",),
+        "suspension": ("StateUnreadable",),
         "topic": ("is_topic",),
-        "waiting": (
-            "stop_asked",
-            "wait_for_answer",
-            "wait_for_release",
-        ),
-        "work": (
-            "Backend",
-            "Work",
-            "Worked",
-        ),
-        "worktree": (
-            "Worktree",
-            "add_worktree",
-            "remove_worktree",
-            "repo_root",
-        ),
+        "work": ("Work",),
+        "worktree": ("repo_root",),
     },
 )

@@ -13,11 +13,11 @@ import msgspec
 
 from tenter.kernel import TenterError
 from tenter.loop.belonging import strange
-from tenter.loop.loop_row import LoopRow, holds, status_of
+from tenter.loop.loop_row import LoopRow, holds
 from tenter.loop.orphans import end_orphans, told_of_orphans
 from tenter.loop.place import Place
 from tenter.loop.process_id import is_alive
-from tenter.loop.registry import REGISTRY_PLACE, Registry
+from tenter.loop.registry import REGISTRY_PLACE, Registry, standing_of
 from tenter.loop.waiting import unheard
 from tenter.loop.worktree import WORKTREES, add_worktree, has_changes, remove_worktree, repo_root, worktree_of
 
@@ -44,7 +44,7 @@ async def claim(registry: Registry, row: LoopRow, *, exclusive: bool, told: Call
         return row
     if not exclusive:
         return _in_a_worktree(registry, row, holder, told)
-    told(f"waits for the loop {holder.loop_id}, which holds {holder.workspace} ({_how(holder)})")
+    told(f"waits for the loop {holder.loop_id}, which holds {holder.workspace} ({standing_of(holder)})")
     while registry.add(row, hold=True) is not None:  # noqa: ASYNC110  # who ends it is another process
         await asyncio.sleep(LOOK_SECONDS)
     return row
@@ -81,8 +81,8 @@ def _in_a_worktree(registry: Registry, row: LoopRow, holder: LoopRow, told: Call
     root = repo_root(project)
     if root is None:
         raise TenterError(
-            f"the loop {holder.loop_id} holds {row.project!r} ({_how(holder)}), and without a git repository a second "
-            "one has no worktree to work in; use --exclusive to wait for it, or 'tenter loop stop' to end it"
+            f"the loop {holder.loop_id} holds {row.project!r} ({standing_of(holder)}), and without a git repository a "
+            "second one has no worktree to work in; use --exclusive to wait for it, or 'tenter loop stop' to end it"
         )
     tree = worktree_of(root, row.loop_id)
     workspace = tree.path / os.path.relpath(project, root)
@@ -99,7 +99,3 @@ def _in_a_worktree(registry: Registry, row: LoopRow, holder: LoopRow, told: Call
     without = "; changes of the project that are not committed are not in it" if has_changes(root) else ""
     told(f"works in a worktree, from the last commit, as the loop {holder.loop_id} holds {row.project}{without}")
     return moved
-
-
-def _how(row: LoopRow) -> str:
-    return status_of(row, is_alive(row.process))

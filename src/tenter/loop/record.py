@@ -41,14 +41,14 @@ class LoopRecord:
         """The first entry: which loop it is and what it was asked."""
         await self._append("run", await self._redactor.apply({"task": "loop", **content}))
 
-    async def state(self, state: LoopState, *, durable: bool = False) -> None:
+    async def state(self, state: LoopState) -> None:
         """Where the loop stands, at a boundary."""
         shown = await self._redactor.apply(state)
         # As texts: they are written at every boundary, and read by nobody but `last_state`. What may be large and
         # seldom changes has one of its own, which the journal keeps once.
         content = {name: self._text(name, getattr(shown, name)) for name in APART}
         content["state"] = _json(msgspec.structs.replace(shown, **_WITHOUT))
-        await self._append("loop_state", content, durable=durable, version=STATE_VERSION)
+        await self._append("loop_state", content, version=STATE_VERSION)
 
     async def suspended(self, state: LoopState, suspension: SuspendState) -> None:
         """The loop waits: on disk before it does."""
