@@ -63,7 +63,7 @@ def test_a_line_says_how_it_ended_and_why() -> None:
     assert line(again) == "1970-01-01T00:00:00Z  loop-1  run.end  h  crashed exit 1 attempt 3 -> retry in -"
 
 
-GUARD = {"id": "a", "key": "k", "hook": "env-guard", "point": "loop.start.pre"}
+GUARD = {"id": "a", "key": "k", "hook": "house-rules", "point": "loop.start.pre"}
 STARTED: Mapping[str, object] = {**GUARD, "at": 1772292601.0779}
 ENDED: Mapping[str, object] = {
     **GUARD,
@@ -103,7 +103,7 @@ async def test_ac_16_the_telemetry_of_a_loop_has_one_record_for_each_attempt_wit
         "timestamp": "2026-02-28T15:30:02.000Z",
         "loop_id": "loop-1234-abcd",
         "phase_event": "pre.loop.start",
-        "hook_name": "env-guard",
+        "hook_name": "house-rules",
         "started_at": "2026-02-28T15:30:01.077Z",
         "ended_at": "2026-02-28T15:30:02.000Z",
         "duration_ms": 923,

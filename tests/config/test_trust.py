@@ -105,7 +105,7 @@ def test_a_project_that_was_moved_or_copied_is_another_one(tmp_path: Path) -> No
     path, environment = project(tmp_path / "a"), given(tmp_path)
     trust(path, environment)
     (tmp_path / "a").rename(tmp_path / "b")
-    untrusted(tmp_path / "b" / "tenter.yaml", environment, "new")
+    assert "is not trusted" in untrusted(tmp_path / "b" / "tenter.yaml", environment, "new")
 
 
 def test_two_configurations_in_one_folder_are_trusted_one_by_one(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_hooks_that_are_switched_on_again_are_not_trusted(tmp_path: Path) -> Non
     path, environment = project(tmp_path, off), given(tmp_path)
     trust(path, environment)
     path.write_text(FILE)
-    untrusted(path, environment, "changed")
+    assert "is not trusted" in untrusted(path, environment, "changed")
 
 
 def test_a_record_that_does_not_count_is_told(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def test_a_torn_last_line_is_closed_off_by_the_next_event(tmp_path: Path) -> Non
 def test_an_event_without_its_line_end_counts(tmp_path: Path) -> None:
     loop_project(tmp_path, f"printf '%s' '{GOOD % 'LOOP_COMPLETE'}' >> {EVENTS}")
     ended_well(run_loop(tmp_path), tmp_path, code=0, reason="completed")
+    assert summary(tmp_path)["topics"] == {"LOOP_COMPLETE": 1}
 
 
 def test_a_line_of_10_mb_is_no_event_and_its_neighbours_are(tmp_path: Path) -> None:

@@ -116,6 +116,7 @@ def test_what_cannot_be_asked_to_end_is_ended_with_all_that_it_started(phase: st
         comes_to(loop, tmp_path, says)
         loop.process.send_signal(signal.SIGTERM)
         ended_well(loop.end(15), tmp_path, code=143, reason="interrupted")
+    assert row(tmp_path)["status"] == "failed"
 
 
 def test_a_loop_that_is_killed_is_listed_as_crashed_with_what_to_do(

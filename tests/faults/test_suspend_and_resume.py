@@ -445,3 +445,4 @@ def test_a_signal_by_touch_does_nothing_to_a_loop_at_work(tmp_path: Path) -> Non
             loop.says(f"a {kind} signal was set aside")
         (tmp_path / "go").touch()
         ended_well(loop.end(), tmp_path, code=0, reason="completed")
+    assert runs(tmp_path) == 1

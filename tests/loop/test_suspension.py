@@ -32,7 +32,7 @@ def place_in(folder: Path) -> Place:
     return place
 
 
-def suspended(reason: str = "operator approval required", hook: str = "manual-gate") -> SuspendState:
+def suspended(reason: str = "somebody must look first", hook: str = "release-gate") -> SuspendState:
     return SuspendState(
         loop_id=ID,
         phase_event="pre.iteration.start",
@@ -79,8 +79,8 @@ def test_the_state_has_exactly_the_keys_of_the_contract_and_three_more(tmp_path:
     assert document.pop("path") == "3.iteration.start.0"
     first, second = document.pop("suspensions")
     assert first.items() >= {
-        ("hook_name", "manual-gate"),
-        ("reason", "operator approval required"),
+        ("hook_name", "release-gate"),
+        ("reason", "somebody must look first"),
         ("code", "suspended"),
         ("suspend_mode", "wait_for_resume"),
     }
@@ -90,8 +90,8 @@ def test_the_state_has_exactly_the_keys_of_the_contract_and_three_more(tmp_path:
         "state": "suspended",
         "loop_id": ID,
         "phase_event": "pre.iteration.start",
-        "hook_name": "manual-gate",
-        "reason": "operator approval required",
+        "hook_name": "release-gate",
+        "reason": "somebody must look first",
         "suspend_mode": "wait_for_resume",
         "suspended_at": "2026-02-28T15:31:00Z",
     }

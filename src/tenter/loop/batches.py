@@ -1,6 +1,7 @@
 """What an iteration left in the events file: which bytes, and the events in them, masked (D§3.4)."""
 
 import asyncio
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -61,9 +62,10 @@ async def events_of(path: Path, batch: Batch, *, lines: int, redactor: Redactor)
 
 
 def _has_size(path: Path, size: int) -> bool:
-    """Whether the file has so many bytes, so that there is nothing new in it; an empty one may be missing."""
+    """Whether it is a file of so many bytes, so that there is nothing new in it."""
     try:
-        return path.stat().st_size == size
+        status = path.stat()
+        return stat.S_ISREG(status.st_mode) and status.st_size == size
     except OSError:  # reading it says what is wrong, if anything is
         return False
 
