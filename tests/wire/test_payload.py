@@ -49,11 +49,11 @@ ENVELOPE = Envelope(run_id="run-1", task=TaskRef(id="t-1", name="fix"), correlat
 LOOP = LoopFacts(
     loop=FrozenDict(
         {
-            "id": "loop-5f0e-77b2",
-            "is_primary": False,
-            "workspace": "/repo/.worktrees/loop-5f0e-77b2",
-            "repo_root": "/repo",
+            "id": "loop-1234-abcd",
             "pid": 12345,
+            "repo_root": "/repo",
+            "workspace": "/repo/.worktrees/loop-1234-abcd",
+            "is_primary": False,
         }
     ),
     iteration=FrozenDict({"current": 7, "max": 100}),
@@ -62,7 +62,7 @@ LOOP = LoopFacts(
 )
 
 
-LOOP_OP = Op(id="loop-5f0e-77b2/7.plan.created.0#1", path="7.plan.created.0", loop=LOOP)
+LOOP_OP = Op(id="loop-1234-abcd/7.plan.created.0#1", path="7.plan.created.0", loop=LOOP)
 
 
 def execution(event: Event, point: str = "tool.before", **more: Any) -> Execution:
@@ -144,14 +144,14 @@ def test_an_event_of_a_loop_has_no_run_and_says_which_loop_how_far_and_what_abou
     assert told["loop"] == dict(LOOP.loop)
     assert told["iteration"] == {"current": 7, "max": 100}
     assert told["context"] == {**dict.fromkeys(told["context"]), "active_hat": "ralph", "selected_hat": "builder"}
-    assert told["key"] == f"loop-5f0e-77b2/7.plan.created.0#1/{phase}/guard"
+    assert told["key"] == f"loop-1234-abcd/7.plan.created.0#1/{phase}/guard"
     assert set(told["payload"]) == set(event.own_fields())
     assert environment(execution(event, point)) == {
         "TENTER_HOOK_POINT": f"{operation.name}.{phase}",
         "TENTER_HOOK_EVENT": operation.name,
         "TENTER_HOOK_PHASE": phase,
         "TENTER_HOOK_PHASE_EVENT": point,
-        "TENTER_LOOP_ID": "loop-5f0e-77b2",
+        "TENTER_LOOP_ID": "loop-1234-abcd",
         "TENTER_ITERATION": "7",
     }
 
@@ -174,7 +174,7 @@ def test_outside_of_a_loop_its_keys_are_null_and_the_context_has_its_five() -> N
 
 def test_in_a_loop_its_facts_stand_at_the_top_and_not_in_the_op() -> None:
     told = written(execution(tool_call({}, Op(id="op-1", loop=LOOP))))
-    assert told["loop"]["id"] == "loop-5f0e-77b2"
+    assert told["loop"]["id"] == "loop-1234-abcd"
     assert told["iteration"] == {"current": 7, "max": 100}
     assert told["context"]["selected_hat"] == "builder"
     assert told["context"]["human_interact"] is None
@@ -253,9 +253,9 @@ def test_the_key_does_not_hold_what_is_new_in_a_repeated_execution() -> None:
 
 def test_the_key_of_an_event_without_run_names_the_loop_or_else_the_scope() -> None:
     point, event = CATALOGUE["pre.plan.created"], PlanEvent(op=LOOP_OP)
-    assert execution_key(event, point, hook="h") == "loop-5f0e-77b2/7.plan.created.0#1/pre/h"
+    assert execution_key(event, point, hook="h") == "loop-1234-abcd/7.plan.created.0#1/pre/h"
     event = PlanEvent(op=msgspec.structs.replace(LOOP_OP, pass_=2))
-    assert execution_key(event, point, hook="h", scope="p-7") == "loop-5f0e-77b2/7.plan.created.0#2/pre/h"
+    assert execution_key(event, point, hook="h", scope="p-7") == "loop-1234-abcd/7.plan.created.0#2/pre/h"
     closing = ShutdownEvent(reason="closed")
     assert execution_key(closing, CATALOGUE["shutdown.post"], hook="h") == "process/shutdown#1/post/h"
     assert execution_key(closing, CATALOGUE["shutdown.in"], hook="h", scope="p-7") == "p-7/shutdown#1/in/h"
@@ -319,7 +319,7 @@ def test_the_environment_names_point_run_loop_and_folders() -> None:
         "TENTER_HOOK_PHASE": "pre",
         "TENTER_HOOK_PHASE_EVENT": "pre.tool.invoked",
         "TENTER_RUN_ID": "run-1",
-        "TENTER_LOOP_ID": "loop-5f0e-77b2",
+        "TENTER_LOOP_ID": "loop-1234-abcd",
         "TENTER_WORKSPACE": "/work",
         "TENTER_ITERATION": "7",
         "TENTER_PROJECT_DIR": "/project",
