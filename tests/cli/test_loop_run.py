@@ -296,3 +296,16 @@ def test_no_line_that_is_told_is_obeyed_or_taken_for_another(kind: str) -> None:
     assert "\x1b" not in made
     assert "\u202e" not in made
     assert not [one for one in made.splitlines()[1:] if not one.startswith("  ")]
+
+
+def test_the_users_own_hooks_stay_on_where_a_project_switches_its_hooks_off(tmp_path: Path) -> None:
+    (project := tmp_path / "project").mkdir()
+    (users := tmp_path / "config" / "tenter").mkdir(parents=True)
+    told = {"version": 1, "hooks": {"events": {"pre.iteration.start": [command_hook(users, "house", "exit 1")]}}}
+    (users / "tenter.yaml").write_text(json.dumps(told))
+    off = {"enabled": False, "events": {"pre.loop.start": [command_hook(project, "own", "exit 1")]}}
+    loop_project(project, DONE, spec={"hooks": off})
+    done = tenter("loop", "run", "--prompt", "do it", cwd=project, XDG_CONFIG_HOME=str(tmp_path / "config"))
+    assert done.code == 1, done
+    assert "blocked at iteration 1" in done.err
+    assert "'house' blocked it at pre.iteration.start" in done.err
