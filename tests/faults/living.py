@@ -11,6 +11,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -211,3 +212,28 @@ def mounting(setup: str) -> tuple[str, ...]:
     if tried.returncode:
         pytest.skip(f"a process may have no mounts of its own here: {tried.stderr.decode().strip()}")
     return (*words, "/bin/sh", "-c", f'{setup}\nexec "$@"', "sh")
+
+
+_PEAK = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[2:]).returncode
+with open(sys.argv[1], "w") as file:
+    file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(code)
+"""
+
+
+def run_measured(folder: Path) -> tuple[Ended, int]:
+    """`tenter loop run`, and the memory of its largest process in KiB: of this run alone, not of earlier children."""
+    peak = folder / "peak"
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK, str(peak), str(TENTER), "loop", "run", "--prompt", "do it"],
+        cwd=folder,
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr), int(peak.read_text())
