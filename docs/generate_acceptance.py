@@ -112,7 +112,7 @@ def main() -> int:
         return 0
     if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
         return 0
-    sys.stderr.write("docs/acceptance.md is stale; run 'python docs/generate_acceptance.py' and commit it\n")
+    sys.stderr.write("docs/acceptance.md is stale; run 'make docs' and commit it\n")
     return 1
 
 

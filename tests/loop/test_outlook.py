@@ -54,3 +54,16 @@ def test_an_untrusted_project_is_told_so(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with pytest.raises(Untrusted, match="is not trusted"):
         dry_run(request)
+
+
+@pytest.mark.fault(58)
+def test_an_untrusted_project_is_told_so_whatever_else_the_preflight_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = project(tmp_path, monkeypatch, preflight={"strict": True})
+    with pytest.raises(PreflightFailed, match="git"):
+        dry_run(request)
+    monkeypatch.setenv("TENTER_TRUST", "")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with pytest.raises(Untrusted, match="is not trusted"):
+        dry_run(request)

@@ -73,16 +73,13 @@ class LoopRow(FrozenStruct, frozen=True, kw_only=True):
 class Changes(TypedDict, total=False):
     """What of a row changes while the loop runs."""
 
-    branch: str | None
     status: Kept
     reason: Reason | None
     message: str
-    prompt: str
     iteration: int
     ended_at: float | None
     suspension: SuspendState | None
     question: Question | None
-    backend: str
     request: Mapping[str, object]
 
 
