@@ -160,3 +160,24 @@ def test_a_folder_is_no_part_of_one_whose_name_begins_alike() -> None:
     assert is_below("/a", "/")
     assert not is_below("/ab", "/a")
     assert not is_below("/a", "/a")
+
+
+def test_many_projects_in_one_process_do_not_multiply_the_looks_for_a_module(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Last:
+        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+            asked.append(name)
+
+    finders = [PinnedImports(str(tmp_path / str(number)), {}) for number in range(20)]
+    last = Last()
+    sys.meta_path.append(last)
+    try:
+        for one in finders:
+            one.install()
+        assert importlib.util.find_spec("no_such_module_anywhere") is None
+    finally:
+        for one in finders:
+            one.remove()
+        sys.meta_path.remove(last)
+    assert len(asked) == len(finders) + 1

@@ -64,14 +64,18 @@ class PinnedImports(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None, /
     ) -> importlib.machinery.ModuleSpec | None:
-        """What Python's own finders find. Raises ImportError where that is the project's and not what was trusted."""
-        finders = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else []
+        """The project's module; None for any other, which the next finder finds.
+
+        Raises ImportError where it is not what was trusted.
+        """
+        # Not the finders of other projects: each would ask all the rest in turn, and so on.
+        finders = [one for one in sys.meta_path if not isinstance(one, PinnedImports)]
         found = next((one for each in finders if (one := each.find_spec(fullname, path, target)) is not None), None)
         if found is None or found.origin is None or not found.has_location:
-            return found
+            return None
         file = os.path.abspath(found.origin)  # noqa: PTH100
         if not in_project(file, self._root):
-            return found
+            return None
         if isinstance(found.loader, importlib.machinery.SourceFileLoader):
             found.loader = _PinnedSource(found.loader, self)
         else:
