@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenter.config import CommandBackendSpec, HarnessBackendSpec, load
+from tenter.executors.process_id import this_process
 from tenter.harness import BUILTIN_TOOLS
 from tenter.kernel import TenterError
 from tenter.loop.building import Built, Checked, build
@@ -17,7 +18,6 @@ from tenter.loop.command_backend import CommandBackend
 from tenter.loop.harness_backend import HarnessBackend
 from tenter.loop.loop_row import LoopRow
 from tenter.loop.parts import Told
-from tenter.loop.process_id import this_process
 from tenter.loop.registry import Registry
 from tenter.loop.request import LoopRequest
 

@@ -10,10 +10,10 @@ import pytest
 from tests.loop.orphaned import orphan
 from tests.outside import alive, comes_true
 
+from tenter.executors.process_id import ProcessId, this_process
 from tenter.kernel import TenterError
 from tenter.loop.claim import claim, clear, give_back, place_of, registry_of
 from tenter.loop.loop_row import LoopRow
-from tenter.loop.process_id import ProcessId, this_process
 from tenter.loop.pruning import prune
 from tenter.loop.registry import Registry
 from tenter.loop.worktree import add_worktree

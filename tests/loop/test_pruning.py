@@ -9,9 +9,9 @@ import pytest
 from tests.loop.orphaned import orphan
 from tests.outside import alive
 
+from tenter.executors.process_id import ProcessId, this_process
 from tenter.kernel import TenterError
 from tenter.loop import LoopRow, place_of, prune, registry_of
-from tenter.loop.process_id import ProcessId, this_process
 from tenter.loop.suspension import Suspender, SuspendState, write_state
 from tenter.loop.worktree import add_worktree
 
@@ -239,7 +239,7 @@ async def test_a_crashed_loop_that_somebody_continues_meanwhile_is_left_to_him(t
     row = registered(root, "loop-a")
     code = (
         "from pathlib import Path\nfrom tenter.loop import registry_of\n"
-        "from tenter.loop.process_id import this_process\n"
+        "from tenter.executors.process_id import this_process\n"
         f"registry_of(Path({str(root)!r})).take_over('loop-a', this_process())\nprint('taken', flush=True)\ninput()"
     )
     with subprocess.Popen(

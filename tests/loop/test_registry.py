@@ -14,9 +14,9 @@ from typing import cast
 
 import pytest
 
+from tenter.executors.process_id import ProcessId, is_alive, started_by_proc, this_process
 from tenter.kernel import TenterError
 from tenter.loop.loop_row import Changes, LoopRow
-from tenter.loop.process_id import ProcessId, is_alive, started_by_proc, this_process
 from tenter.loop.registry import AmbiguousLoop, Registry, Taken, UnknownLoop, registry_path, standing_of
 from tenter.loop.release import By, Release
 from tenter.loop.state import Asked
@@ -31,7 +31,7 @@ LONGEST = 20.0
 TAKER = """
 import json, sys
 from pathlib import Path
-from tenter.loop.process_id import this_process
+from tenter.executors.process_id import this_process
 from tenter.loop.registry import Registry, Taken
 registry, own = Registry(Path(sys.argv[1])), this_process()
 print(json.dumps([own.pid, own.started]), flush=True)

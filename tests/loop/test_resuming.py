@@ -23,13 +23,13 @@ from tests.loop.projects import (
 )
 from tests.loop.world import LOOP, continued, die, resume, says, stop, world
 
+from tenter.executors.process_id import ProcessId, started_by_proc
 from tenter.kernel import Suspend, TenterError
 from tenter.loop import starting
 from tenter.loop.building import Built
 from tenter.loop.claim import place_of, registry_of
 from tenter.loop.loop_row import LoopRow
 from tenter.loop.parts import Told
-from tenter.loop.process_id import ProcessId, started_by_proc
 from tenter.loop.reason import ReleaseHow
 from tenter.loop.release import Release, by_this_process
 from tenter.loop.request import LoopResult

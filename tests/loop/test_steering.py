@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.outside import comes_true
 
+from tenter.executors.process_id import ProcessId, this_process
 from tenter.kernel import TenterError
 from tenter.loop import Asked, LoopRow, Registry, StateUnreadable, Steered, answer, place_of, restart, resume, stop
-from tenter.loop.process_id import ProcessId, this_process
 from tenter.loop.release import Release, by_this_process
 from tenter.loop.suspension import Suspender, SuspendState, write_state
 from tenter.loop.waiting import stop_asked, wait_for_answer, wait_for_release

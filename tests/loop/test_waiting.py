@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.outside import comes_true, one_of_three
 
+from tenter.executors.process_id import this_process
 from tenter.kernel import TenterError
 from tenter.loop import waiting
 from tenter.loop.place import Place
-from tenter.loop.process_id import this_process
 from tenter.loop.reason import ReleaseHow
 from tenter.loop.registry import LoopRow, Registry
 from tenter.loop.release import By, Release

@@ -11,6 +11,7 @@ from pathlib import Path
 from tenter.catalogue import LOOP_OPERATIONS
 from tenter.config import suspend_modes
 from tenter.executors import SuspendMode
+from tenter.executors.process_id import this_process
 from tenter.harness import uncut
 from tenter.harness.setup import Given, set_up
 from tenter.journal import MemoryStore, Recorded, Store, Stream
@@ -25,7 +26,6 @@ from tenter.loop.orchestrator import Orchestrator
 from tenter.loop.parts import Asking, Parts, Told, ToldKind
 from tenter.loop.place import Place
 from tenter.loop.points import Points
-from tenter.loop.process_id import this_process
 from tenter.loop.reason import ReleaseHow
 from tenter.loop.record import LoopRecord, last_state
 from tenter.loop.registry import Registry

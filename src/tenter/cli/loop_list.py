@@ -93,7 +93,8 @@ def list_verb(config: str | None, *, every: bool, as_json: bool) -> None:
 
 def listed(row: "LoopRow") -> Listed:
     """A row of the registry with what is known of its process."""
-    from tenter.loop import is_alive, status_of
+    from tenter.executors import is_alive
+    from tenter.loop import status_of
 
     alive, held, question = is_alive(row.process), row.suspension, row.question
     return Listed(

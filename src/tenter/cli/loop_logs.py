@@ -143,7 +143,7 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 def _goes_on(found: Found) -> bool:
     """Whether the loop may put something out yet: a suspended one may, one whose process is gone does not."""
-    from tenter.loop import is_alive
+    from tenter.executors import is_alive
 
     row = found.registry.row(found.row.loop_id)
     return row is not None and row.ended_at is None and is_alive(row.process)

@@ -54,6 +54,11 @@ if TYPE_CHECKING:
         ProcessSpec as ProcessSpec,
         run_process as run_process,
     )
+    from tenter.executors.process_id import (
+        ProcessId as ProcessId,
+        is_alive as is_alive,
+        this_process as this_process,
+    )
     from tenter.executors.thread import (
         in_thread as in_thread,
     )
@@ -69,6 +74,7 @@ __all__ = [
     "NoSink",
     "PinnedFile",
     "PinnedImports",
+    "ProcessId",
     "ProcessResult",
     "ProcessSpec",
     "Sink",
@@ -82,11 +88,13 @@ __all__ = [
     "in_band",
     "in_project",
     "in_thread",
+    "is_alive",
     "is_below",
     "load_target",
     "plugin_hooks",
     "run_process",
     "sleep_through",
+    "this_process",
     "within",
 ]
 
@@ -137,6 +145,11 @@ __getattr__ = opener(
             "ProcessResult",
             "ProcessSpec",
             "run_process",
+        ),
+        "process_id": (
+            "ProcessId",
+            "is_alive",
+            "this_process",
         ),
         "thread": ("in_thread",),
     },

@@ -39,9 +39,6 @@ if TYPE_CHECKING:
         PreflightFailed as PreflightFailed,
         run_preflight as run_preflight,
     )
-    from tenter.loop.process_id import (
-        is_alive as is_alive,
-    )
     from tenter.loop.pruning import (
         Pruned as Pruned,
         prune as prune,
@@ -144,7 +141,6 @@ __all__ = [
     "dry_run",
     "earlier_log",
     "event_document",
-    "is_alive",
     "is_topic",
     "last_state",
     "place_of",
@@ -194,7 +190,6 @@ __getattr__ = opener(
             "PreflightFailed",
             "run_preflight",
         ),
-        "process_id": ("is_alive",),
         "pruning": (
             "Pruned",
             "prune",

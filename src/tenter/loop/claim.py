@@ -11,12 +11,12 @@ from typing import Final
 
 import msgspec
 
+from tenter.executors import is_alive
 from tenter.kernel import TenterError
 from tenter.loop.belonging import strange
 from tenter.loop.loop_row import LoopRow, holds
 from tenter.loop.orphans import end_orphans, told_of_orphans
 from tenter.loop.place import Place
-from tenter.loop.process_id import is_alive
 from tenter.loop.registry import REGISTRY_PLACE, Registry, standing_of
 from tenter.loop.waiting import unheard
 from tenter.loop.worktree import WORKTREES, add_worktree, has_changes, remove_worktree, repo_root, worktree_of

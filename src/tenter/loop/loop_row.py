@@ -7,9 +7,9 @@ from typing import Final, Literal, TypedDict
 import msgspec
 
 from tenter.catalogue import EMPTY
+from tenter.executors import ProcessId
 from tenter.kernel import FrozenStruct
 from tenter.loop.document import decode_document, encode_document, well_formed
-from tenter.loop.process_id import ProcessId
 from tenter.loop.reason import Reason, Standing
 from tenter.loop.release import Release
 from tenter.loop.state import Asked

@@ -2,10 +2,10 @@
 
 from tenter.catalogue import LOOP_OPERATIONS
 from tenter.config import list_hooks
+from tenter.executors import is_alive
 from tenter.kernel import FrozenStruct
 from tenter.loop.claim import registry_of
 from tenter.loop.loop_row import holds
-from tenter.loop.process_id import is_alive
 from tenter.loop.request import LoopRequest
 from tenter.loop.starting import check, told_backend
 

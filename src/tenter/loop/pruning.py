@@ -9,12 +9,12 @@ import contextlib
 from collections.abc import Sequence
 from typing import Literal
 
+from tenter.executors import is_alive, this_process
 from tenter.kernel import SYSTEM_CLOCK, FrozenStruct, TenterError
 from tenter.loop.claim import place_of
 from tenter.loop.loop_row import LoopRow, has_ended, holds
 from tenter.loop.orphans import end_orphans, told_of_orphans
 from tenter.loop.place import Place
-from tenter.loop.process_id import is_alive, this_process
 from tenter.loop.registry import Registry, Taken
 from tenter.loop.suspension import StateUnreadable, clear_state, read_state
 from tenter.loop.worktree import WORKTREES, remove_worktree

@@ -14,11 +14,11 @@ from typing import Final, Unpack
 
 import msgspec
 
+from tenter.executors import ProcessId, is_alive, this_process
 from tenter.kernel import TenterError
 from tenter.loop.document import decode_document
 from tenter.loop.loop_row import COLUMNS, Changes, LoopRow, Question, column, has_ended, holds, row_of, status_of
 from tenter.loop.place import STATE_FOLDER, is_loop_id
-from tenter.loop.process_id import ProcessId, is_alive, this_process
 from tenter.loop.reason import Standing
 from tenter.loop.registry_file import cannot, connect, identity, told
 from tenter.loop.release import Release

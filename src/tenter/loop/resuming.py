@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from tenter.executors import this_process
 from tenter.journal import JournalError, Stream
 from tenter.kernel import SYSTEM_CLOCK, Redactor, TenterError
 from tenter.loop.building import Built, Checked, build
@@ -19,7 +20,6 @@ from tenter.loop.moment import moment
 from tenter.loop.orphans import end_orphans, told_of_orphans
 from tenter.loop.parts import Asking, Listener, Told
 from tenter.loop.place import Place
-from tenter.loop.process_id import this_process
 from tenter.loop.reason import ReleaseHow
 from tenter.loop.record import last_result, last_state
 from tenter.loop.registry import Registry, Taken

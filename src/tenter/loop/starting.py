@@ -11,6 +11,7 @@ from typing import Final, cast
 import msgspec
 
 from tenter.config import ConfigError, Spec, load, load_user, require_trust, validate
+from tenter.executors import is_alive, this_process
 from tenter.harness import BUILTIN_TOOLS, load_script, redactor_for, uncut
 from tenter.journal import Stream
 from tenter.kernel import SYSTEM_CLOCK, SYSTEM_RANDOM, TenterError
@@ -22,7 +23,6 @@ from tenter.loop.orchestrator import Orchestrator
 from tenter.loop.parts import Asking, Listener, Told
 from tenter.loop.points import Points
 from tenter.loop.preflight import PreflightFailed, check_start
-from tenter.loop.process_id import is_alive, this_process
 from tenter.loop.record import LoopRecord
 from tenter.loop.registry import Registry
 from tenter.loop.request import LoopRequest, LoopResult

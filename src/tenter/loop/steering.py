@@ -9,11 +9,11 @@ import contextlib
 from collections.abc import Callable
 from typing import Final, Literal, assert_never
 
+from tenter.executors import is_alive
 from tenter.kernel import SYSTEM_CLOCK, FrozenStruct
 from tenter.loop.claim import place_of
 from tenter.loop.loop_row import LoopRow
 from tenter.loop.moment import moment
-from tenter.loop.process_id import is_alive
 from tenter.loop.reason import ReleaseHow
 from tenter.loop.registry import Registry
 from tenter.loop.release import Release, by_this_process

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from tenter.executors.process_id import ProcessId, is_alive, parse_stat, started_by_proc, started_by_ps, this_process
 from tenter.kernel import TenterError
-from tenter.loop.process_id import ProcessId, is_alive, parse_stat, started_by_proc, started_by_ps, this_process
 
 CHILD = """
 import ctypes, json, sys
-import tenter.loop.process_id as process_id
+import tenter.executors.process_id as process_id
 ctypes.CDLL(None).prctl(15, b") Z 1 (x\\n", 0, 0, 0)  # PR_SET_NAME
 own = process_id.this_process()
 print(json.dumps([own.pid, own.started]), flush=True)
@@ -78,7 +78,7 @@ def test_the_start_is_found_behind_any_name(name: bytes, state: str, ticks: int)
 @needs_ps
 def test_without_proc_ps_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     by_proc = this_process()
-    monkeypatch.setattr("tenter.loop.process_id.PROC", tmp_path)
+    monkeypatch.setattr("tenter.executors.process_id.PROC", tmp_path)
     own = this_process()
     assert own.pid == by_proc.pid
     assert own.started != by_proc.started
@@ -87,7 +87,7 @@ def test_without_proc_ps_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_a_system_that_tells_of_no_process_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("tenter.loop.process_id.PROC", tmp_path)
+    monkeypatch.setattr("tenter.executors.process_id.PROC", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TenterError, match="neither /proc nor ps"):
         this_process()
