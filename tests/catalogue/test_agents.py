@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from operator import attrgetter
+from typing import get_args
 
 import msgspec
 import pytest
@@ -29,8 +30,12 @@ BEFORE: Mapping[str, str] = {
     "llm.invoked": "request",
     "tool_calls.extracted": "response",
     "tool.invoked": "call tool approval",
+    "subtask.spawned": "parent task input",
+    "help.requested": "request",
+    "help.decided": "request decision",
     "task.complete": "output attempt schema_name approval",
     "activity.failed": "error step operation attempt policy",
+    "activity.retried": "operation attempt policy",
     "persistence.write": "kind key record",
     "shutdown": "reason",
 }
@@ -42,14 +47,19 @@ RESULTS: Mapping[str, str] = {
     "llm.invoked": "response",
     "tool_calls.extracted": "calls",
     "tool.invoked": "result",
+    "subtask.spawned": "result",
+    "help.requested": "request",
+    "help.decided": "decision",
     "task.complete": "verdict output reason",
     "activity.failed": "error",
+    "activity.retried": "delay",
     "persistence.write": "record",
     "shutdown": "",
 }
 SHAPES: Mapping[str, str] = {
     **dict.fromkeys(BEFORE, "leaf"),
     "run": "span",
+    "subtask.spawned": "span",
     "task.state_changed": "fact",
     "persistence.write": "nested",
     "shutdown": "fact",
@@ -62,10 +72,17 @@ PORTABLE: Mapping[str, str] = {
     "model.after": "llm.invoked.post",
     "tool.before": "tool.invoked.pre",
     "tool.after": "tool.invoked.post",
+    "approval.resolved": "help.decided.pre",
     "output.before": "task.complete.pre",
     "run.error": "activity.failed.post",
 }
-NOT_FIRED_YET = {"route.decide", "context.after", "stream.chunk", "approval.resolved"}
+NOT_FIRED_YET = {"route.decide", "context.after", "stream.chunk"}
+
+CANNOT_WAIT = {"help.requested", "help.decided", "activity.failed", "activity.retried"}
+"""Operations that no person can be asked about (decision 0021)."""
+
+KEEPS_ITS_REQUEST = "help.requested"
+"""A decision is bound to what is asked: nothing may change it."""
 
 POINTS = [CATALOGUE[one.point(phase)] for one in AGENT_OPERATIONS for phase in one.rules]
 
@@ -113,8 +130,8 @@ def expected(point: Point) -> set[type[Outcome]]:
         return takes | ({Retry} if point.name == "llm.invoked.post" else takes)
     takes |= {Block}
     if shape == "leaf":
-        takes |= {Suspend, Escalate}
-    if phase == "in":
+        takes |= {Escalate} if point.operation.name in CANNOT_WAIT else {Suspend, Escalate}
+    if phase == "in" and point.operation.name != KEEPS_ITS_REQUEST:
         takes |= {Result}
     if point.name in ("tool.invoked.pre", "task.complete.pre"):
         takes |= {Allow}
@@ -129,11 +146,11 @@ def test_a_point_takes_the_outcomes_of_the_table(point: Point) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS, ids=by_name)
-def test_a_point_takes_a_replacement_unless_it_tells_a_fact_or_the_end_of_a_run(point: Point) -> None:
+def test_a_point_takes_a_replacement_unless_it_tells_a_fact_or_what_is_asked_or_the_end_of_a_run(point: Point) -> None:
     tells = point.operation.shape == "fact" or point.name == "run.post"
-    assert point.rule.replaces is not tells
+    assert point.rule.replaces is not (tells or point.operation.name == KEEPS_ITS_REQUEST)
     assert point.rule.observe_only is tells
-    assert (point.policies == ("warn",)) is tells
+    assert (point.policies == ("warn",)) is (tells or point.name == "help.requested.post")
 
 
 @pytest.mark.parametrize("point", POINTS, ids=by_name)
@@ -174,7 +191,7 @@ def test_a_word_to_match_on_leads_to_a_field_of_both_events(one: Operation[Event
                 assert isinstance(found, type)
                 assert issubclass(found, msgspec.Struct)
                 found = {field.name: field.type for field in msgspec.structs.fields(found)}[step]
-            assert found in (str, str | None)
+            assert found in (str, str | None) or all(isinstance(word, str) for word in get_args(found) or (None,))
 
 
 def test_a_tool_call_can_be_matched_on_its_tool_and_a_run_on_its_task() -> None:

@@ -4,8 +4,10 @@ import msgspec
 import pytest
 
 from tenter.catalogue import (
+    ApprovalDecision,
     ApprovalReason,
     ApprovalRequest,
+    Budgets,
     ErrorCode,
     ErrorInfo,
     Limits,
@@ -13,6 +15,7 @@ from tenter.catalogue import (
     ModelRequest,
     ModelResponse,
     Status,
+    SubtaskResult,
     ToolCall,
     ToolInfo,
     ToolResult,
@@ -26,11 +29,12 @@ VALUES: tuple[msgspec.Struct, ...] = (
     CALL,
     MESSAGE,
     ToolInfo(name="shell", parameters={"type": "object"}, idempotent=True, timeout_seconds=3),
+    ToolInfo(name="pay", risk="high", sandbox="process", principals=("team-*",)),
     ToolResult(output="done", is_error=True, untrusted=True, truncated=True),
     ModelRequest(alias="default", model="m-1", messages=(MESSAGE,), tools=(ToolSpec(name="shell"),), temperature=0.5),
     ModelResponse(model="m-1", text="hi", tool_calls=(CALL,), usage=Usage(input_tokens=3, output_tokens=4)),
     ErrorInfo(code="policy", message="no", details={"code": "policy_denied", "hook": "guard"}),
-    Limits(deadline=4.5, max_steps=3),
+    Limits(deadline=4.5, max_steps=3, budgets=Budgets(tokens=9, cost_usd=0.5, wall_seconds=60.0)),
     ApprovalRequest(
         id="ap-1",
         run_id="run-1",
@@ -40,7 +44,13 @@ VALUES: tuple[msgspec.Struct, ...] = (
         digest="sha256:x",
         reasons=(ApprovalReason(hook="guard", reason="ask", code="two_eyes", editable=("call",), expires_at=9.5),),
         requested_at=1.5,
+        task="fix",
+        root_run_id="run-0",
     ),
+    ApprovalDecision(
+        request_id="ap-1", run_id="run-1", decision="edit", by="ann", edits={"command": ["ls"]}, decided_at=2.5
+    ),
+    SubtaskResult(run_id="run-2", task="look", status="completed", output={"found": [1]}, usage=Usage(input_tokens=1)),
 )
 
 
@@ -79,6 +89,52 @@ def test_the_statuses_and_the_error_taxonomy_are_those_of_seed_003() -> None:
         "validation", "policy", "budget", "timeout", "provider_transient", "provider_permanent", "tool", "approval",
         "cancelled", "internal",
     )  # fmt: skip
+
+
+def asked(*reasons: ApprovalReason) -> ApprovalRequest:
+    return ApprovalRequest(
+        id="ap-1",
+        run_id="run-1",
+        operation="tool.invoked",
+        path="1.tool.invoked.0",
+        call={},
+        digest="sha256:x",
+        reasons=reasons,
+        requested_at=0.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("lists", "editable"),
+    [
+        ([("to", "body"), ("body", "cc")], ("body",)),
+        ([("to", "body"), ("*",)], ("to", "body")),
+        ([("*",), ("*", "to")], ("*",)),
+        ([("to",), ()], ()),
+        ([("*",), ()], ()),
+        ([], ()),
+    ],
+)
+def test_what_may_be_edited_is_what_every_reason_allows(
+    lists: list[tuple[str, ...]], editable: tuple[str, ...]
+) -> None:
+    reasons = [ApprovalReason(hook="guard", reason="ask", code="risk", editable=fields) for fields in lists]
+    assert asked(*reasons).editable == editable
+
+
+def test_a_request_expires_with_the_first_of_its_reasons_and_does_what_that_one_says() -> None:
+    late = ApprovalReason(hook="a", reason="ask", code="risk", expires_at=9.0)
+    first = ApprovalReason(hook="b", reason="ask", code="risk", expires_at=5.0, on_timeout="escalate")
+    never = ApprovalReason(hook="c", reason="ask", code="risk", on_timeout="escalate")
+    assert (asked(late, first, never).expires_at, asked(late, first, never).on_timeout) == (5.0, "escalate")
+    assert (asked(never, late).expires_at, asked(never, late).on_timeout) == (9.0, "block")
+    assert (asked(never).expires_at, asked(never).on_timeout) == (None, "block")
+
+
+def test_nothing_is_limited_and_a_tool_is_of_medium_risk_unless_somebody_says_so() -> None:
+    assert set(msgspec.structs.asdict(Limits().budgets).values()) == {None}
+    tool = ToolInfo(name="shell")
+    assert (tool.risk, tool.sandbox, tool.principals) == ("medium", "none", ())
 
 
 def test_what_a_provider_keeps_in_a_message_or_response_is_opaque() -> None:

@@ -49,6 +49,7 @@ def test_the_events_of_the_portable_points_have_the_fields_of_seed_003() -> None
         "ToolCallEvent": {"call", "tool", "approval"},
         "ToolResultEvent": {"call", "tool", "result"},
         "OutputEvent": {"output", "attempt", "schema_name", "approval"},
+        "ApprovalResolvedEvent": {"request", "decision"},
         "RunErrorEvent": {"error", "step"},
         "RunEndEvent": {"status", "output", "error", "usage", "cost_usd"},
     }

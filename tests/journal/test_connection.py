@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from tests.outside import open_files
 
-from tenter.journal.connection import FORMAT, connect, identity, told, trouble, wait
+from tenter.journal.connection import connect, identity, told, trouble, wait
 from tenter.journal.store import JournalError
+from tenter.journal.tables import FORMAT
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -112,7 +113,7 @@ def _folder(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "kind", "advice"),
     [
-        (_newer, "newer", "its format is 2, .* upgrade tenter"),
+        (_newer, "newer", "its format is 3, .* upgrade tenter"),
         (_foreign, "foreign", "other tables.* move it away"),
         (_text, "damaged", "move it away"),
         (_emptied, "damaged", "write-ahead log"),

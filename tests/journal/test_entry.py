@@ -1,21 +1,22 @@
 import hashlib
+import hmac
 from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from tenter.journal.entry import Entry, Head, Recorded, Stream, genesis, link, microseconds, verify
+from tenter.journal.entry import Entry, Head, Recorded, Stream, flaw, genesis, link, microseconds, verify
 from tenter.wire.canonical import digest
 
 RUN = Stream("run", "r1")
 
 
-def _chain(count: int, stream: Stream = RUN) -> list[Recorded]:
+def _chain(count: int, stream: Stream = RUN, key: bytes | None = None) -> list[Recorded]:
     head, records = genesis(stream), list[Recorded]()
     for number in range(count):
         entry = Entry(kind="note", time=number, content={"n": number})
-        head = link(head, entry, digest(entry.content))
+        head = link(head, entry, digest(entry.content), key)
         records.append(
             Recorded(stream=stream, sequence=head.sequence, hash=head.hash, digest=digest(entry.content), entry=entry)
         )
@@ -34,6 +35,36 @@ def test_the_hash_of_an_entry_is_that_of_plain_json_which_anybody_can_compute(ki
     expected = f'["sha256:{start}",1,"note",1,17,"sha256:{content}"]'
     head = link(genesis(stream), Entry(kind="note", time=17, content={"x": 1}), f"sha256:{content}")
     assert head == Head(1, "sha256:" + hashlib.sha256(expected.encode()).hexdigest())
+
+
+def test_under_a_key_the_hash_is_the_hmac_of_the_same_text() -> None:
+    content = digest({"x": 1})
+    text = f'["{genesis(RUN).hash}",1,"note",1,17,"{content}"]'
+    head = link(genesis(RUN), Entry(kind="note", time=17, content={"x": 1}), content, b"a key")
+    assert head == Head(1, "sha256:" + hmac.new(b"a key", text.encode(), "sha256").hexdigest())
+
+
+def test_a_chain_under_a_key_holds_only_under_that_key() -> None:
+    records = _chain(5, key=b"a key")
+    assert verify(records, key=b"a key") is None
+    assert verify(records[2:], after=records[1].head, key=b"a key") is None
+    assert [verify(records), verify(records, key=b"another"), verify(_chain(5), key=b"a key")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"sequence": 5}, "entry 5 stands in its place"),
+        ({"altered": True}, "its content is not what its digest was made of"),
+        ({"digest": digest("other")}, "its hash is not that of the chain: "),
+    ],
+)
+def test_a_record_that_does_not_hold_is_told_why(changes: dict[str, object], why: str) -> None:
+    first, second = _chain(2)
+    assert flaw(second, first.head) is None
+    found = flaw(msgspec.structs.replace(second, **changes), first.head)
+    assert found is not None
+    assert found.startswith(why)
 
 
 def test_a_chain_holds_from_its_start_and_from_a_known_head() -> None:

@@ -5,10 +5,11 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tenter.journal import Entry, JournalError, SqliteStore, Stream
-from tenter.journal.log import checked_log, look_at_log
+from tenter.journal.log import checked_log, is_as_long, look_at_log
 
 RUN = Stream("run", "r1")
 
@@ -67,6 +68,16 @@ async def test_a_durable_append_notices_what_befell_the_log(
     await store.close()
 
 
+async def test_a_log_that_was_cut_is_noticed_before_the_next_append_fills_it_up_again(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    store = SqliteStore(path)
+    await store.append(RUN, [entry(number) for number in range(20)], durable=True)
+    os.truncate(log_of(path), log_of(path).stat().st_size - 100)
+    with pytest.raises(JournalError, match="was overwritten or cut short"):
+        await store.append(RUN, [entry(21)], durable=True)
+    await store.close()
+
+
 async def test_a_log_that_another_process_copied_and_emptied_is_no_trouble(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     store = SqliteStore(path)
@@ -79,6 +90,24 @@ async def test_a_log_that_another_process_copied_and_emptied_is_no_trouble(tmp_p
     assert head.sequence == 5
     other.close()
     await store.close()
+
+
+def test_a_glance_sees_a_log_that_grew_as_whole_and_one_that_shrank_or_is_another_as_not(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    log_of(path).write_bytes(bytes(100))
+    seen = look_at_log(path)
+    assert seen is not None
+    assert is_as_long(path, seen)
+    os.truncate(log_of(path), 200)
+    assert is_as_long(path, seen)
+    replaced(log_of(path))
+    assert not is_as_long(path, seen)
+    os.truncate(log_of(path), 99)
+    again = look_at_log(path)
+    assert again is not None
+    assert not is_as_long(path, msgspec.structs.replace(again, size=100))
+    log_of(path).unlink()
+    assert not is_as_long(path, again)
 
 
 def test_a_log_is_what_became_of_it(tmp_path: Path) -> None:

@@ -35,6 +35,13 @@ def test_a_flat_entry_is_sealed_as_any_other(text: str, number: float, key: str,
     assert seal_flat(genesis(RUN), NOTE) is not None
 
 
+def test_under_a_key_entries_are_chained_under_it() -> None:
+    key = b"a key"
+    sealed = seal(genesis(RUN), prepare([NOTE, NOTE]), key)
+    assert verify([unseal(RUN, one, leave) for one in sealed], key=key) is None
+    assert seal_flat(genesis(RUN), NOTE, key) == sealed[0] != seal_flat(genesis(RUN), NOTE)
+
+
 def test_what_several_entries_keep_apart_is_kept_once() -> None:
     message = Document({"role": "user"})
     prepared = prepare([Entry(kind="note", time=1, content={"added": [message]})] * 2)
@@ -87,3 +94,12 @@ def test_altered_content_that_was_kept_apart_is_marked(data: bytes, bad: int | N
     (sealed,) = seal(genesis(RUN), prepare([entry]))
     recorded = unseal(RUN, sealed, lambda _digest: (data,))
     assert (recorded.altered, verify([recorded])) == (bad is not None, bad)
+
+
+def test_every_entry_that_names_what_was_altered_is_marked() -> None:
+    content = {"added": [Document({"role": "user"})]}
+    sealed = seal(genesis(RUN), prepare([Entry(kind="note", time=1, content=content)] * 2))
+    known: dict[str, object] = {}
+    assert [unseal(RUN, one, lambda _digest: (b"[]",), known).altered for one in sealed] == [True, True]
+    assert [unseal(RUN, one, lambda _digest: (b'{"role":"user"}',), known).altered for one in sealed] == [False, False]
+    assert list(known.values()) == [{"role": "user"}]

@@ -1,9 +1,8 @@
 import asyncio
+import errno
 import gc
 import os
-import random
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from tests.outside import flat_memory, leaves_nothing, one_of_three, steady_loop
 
 from tenter.journal.database import Database
 from tenter.journal.entry import Entry, Recorded, Stream, verify
+from tenter.journal.log_sync import LogSync
 from tenter.journal.sealed import prepare
 from tenter.journal.sqlite import LARGE_LOG, SqliteStore
 from tenter.journal.store import JournalError
@@ -24,38 +24,15 @@ from tenter.journal.tail import Tail
 from tenter.wire.canonical import Document
 
 RUN = Stream("run", "r1")
+KEY = b"a key of thirty-two characters.."
 
-WRITER = """
-import asyncio, os, sys
+WRITE_AND_END = """
+import asyncio, sys
 from pathlib import Path
-from tenter.journal.entry import Entry, Stream
-from tenter.journal.sqlite import SqliteStore
-
-async def write(path, writer, count, acknowledge):
-    store = SqliteStore(Path(path))
-    for number in range(count):
-        entry = Entry(kind="note", time=1, content={"writer": writer, "n": number, "filler": "x" * (number * 37 % 900)})
-        head = await store.append(Stream("run", "r1"), [entry], durable=number % 50 == 49)
-        if acknowledge:
-            os.write(1, b"%d\\n" % head.sequence)
-    await store.close()
+from tenter.journal import Entry, SqliteStore, Stream
+entry = Entry(kind="note", time=1, content={})
+asyncio.run(SqliteStore(Path(sys.argv[1])).append(Stream("run", "r1"), [entry], durable=True))
 """
-
-WRITE_ALL = WRITER + "asyncio.run(write(sys.argv[1], sys.argv[2], 10_000, False))"
-
-# Forks a writer for each line that it is given, so that 200 of them cost 200 forks and one start of Python.
-WRITE_UNTIL_KILLED = (
-    WRITER
-    + """
-for line in sys.stdin:
-    pid = os.fork()
-    if not pid:
-        asyncio.run(write(sys.argv[1], line.strip(), 1_000_000, True))
-    os.write(1, b"pid %d\\n" % pid)
-    os.waitpid(pid, 0)
-    os.write(1, b"dead\\n")
-"""
-)
 
 
 def note(text: object) -> Entry:
@@ -63,8 +40,8 @@ def note(text: object) -> Entry:
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncGenerator[SqliteStore]:
-    store = SqliteStore(path)
+async def opened(path: Path, key: bytes | None = None) -> AsyncGenerator[SqliteStore]:
+    store = SqliteStore(path, key=key)
     try:
         yield store
     finally:
@@ -81,63 +58,6 @@ def locked(path: Path) -> Generator[sqlite3.Connection]:
 
 async def read(store: SqliteStore) -> list[Recorded]:
     return [recorded async for recorded in store.read(RUN)]
-
-
-def _killed_once(writers: "subprocess.Popen[bytes]", name: str, after: int) -> int:
-    """Start a writer, kill it when it has acknowledged `after` entries; return the last sequence it acknowledged."""
-    assert writers.stdin is not None
-    assert writers.stdout is not None
-    writers.stdin.write(name.encode() + b"\n")
-    writers.stdin.flush()
-    pid, acknowledged, last = 0, 0, 0
-    for line in writers.stdout:
-        word, _, rest = line.strip().partition(b" ")
-        if word == b"pid":
-            pid = int(rest)
-        elif word == b"dead":
-            return last
-        else:
-            acknowledged, last = acknowledged + 1, int(word)
-        if pid and acknowledged >= after:
-            os.kill(pid, signal.SIGKILL)
-            after = sys.maxsize
-    raise AssertionError("the writers ended")
-
-
-@pytest.mark.fault(35)
-@pytest.mark.promise(9)
-def test_200_kills_lose_nothing_acknowledged_and_leave_only_whole_entries(tmp_path: Path) -> None:
-    path = tmp_path / ".tenter" / "journal.db"
-    chance, head, seen = random.Random(35), 0, list[Recorded]()
-    command = [sys.executable, "-c", WRITE_UNTIL_KILLED, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writers:
-        for number in range(200):
-            acknowledged = _killed_once(writers, str(number), chance.choice([0, 1, 2, 5, 20]))
-            with closing(Database(path)) as database:
-                head = database.head(RUN).sequence
-                while page := database.page(RUN, after=len(seen), limit=1000, whole=True):
-                    seen.extend(page)
-            assert len(seen) == head >= acknowledged
-        assert writers.stdin is not None
-        writers.stdin.close()
-        assert writers.wait(10) == 0
-    assert verify(seen) is None
-    keys = [(record.entry.content["writer"], record.entry.content["n"]) for record in seen]
-    assert len(set(keys)) == len(keys) > 200
-
-
-@pytest.mark.fault(39)
-async def test_two_processes_that_write_10000_entries_each_leave_20000_in_order(tmp_path: Path) -> None:
-    path = tmp_path / ".tenter" / "journal.db"
-    writers = [subprocess.Popen([sys.executable, "-c", WRITE_ALL, str(path), name]) for name in "ab"]
-    assert [writer.wait(50) for writer in writers] == [0, 0]
-    async with opened(path) as store:
-        records = await read(store)
-    assert verify(records) is None
-    assert [record.sequence for record in records] == list(range(1, 20_001))
-    for name in "ab":
-        numbers = [record.entry.content["n"] for record in records if record.entry.content["writer"] == name]
-        assert numbers == list(range(10_000))
 
 
 async def test_what_another_process_appended_is_seen_at_once(tmp_path: Path) -> None:
@@ -174,10 +94,10 @@ async def test_a_store_leaves_no_thread_and_no_open_file(tmp_path: Path) -> None
 
 
 def test_a_store_that_nobody_closed_does_not_keep_the_process(tmp_path: Path) -> None:
-    script = WRITER + "asyncio.run(SqliteStore(Path(sys.argv[1])).append(Stream('run', 'r1'), [], durable=True))"
-    subprocess.run([sys.executable, "-c", script, str(tmp_path / "journal.db")], check=True, timeout=20)
+    subprocess.run([sys.executable, "-c", WRITE_AND_END, str(tmp_path / "journal.db")], check=True, timeout=20)
 
 
+@pytest.mark.timed
 async def test_a_large_message_is_written_without_holding_up_the_loop(tmp_path: Path) -> None:
     message = Document({"role": "tool", "text": "x" * 50_000_000})
 
@@ -202,6 +122,17 @@ async def test_a_small_append_needs_no_thread_once_the_file_is_open(tmp_path: Pa
         assert turns == [1]
 
 
+async def test_beside_a_slow_fsync_the_thread_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(tmp_path / "journal.db") as store:
+        await store.append(RUN, [note("opens it")])
+        monkeypatch.setattr(LogSync, "is_slow", True)
+        turns = list[int]()
+        asyncio.get_running_loop().call_soon(turns.append, 1)
+        await store.append(RUN, [note("small")])
+        assert turns == [1]
+
+
+@pytest.mark.timed
 async def test_a_lock_of_another_process_is_waited_for_without_holding_up_the_loop(tmp_path: Path) -> None:
     async def attempt() -> None:
         path = tmp_path / "journal.db"
@@ -282,6 +213,172 @@ async def test_a_read_is_not_held_up_by_a_lock(tmp_path: Path) -> None:
             assert len(await asyncio.wait_for(read(store), 2)) == 1
 
 
+async def test_durable_appends_at_once_share_an_fsync_and_one_alone_asks_for_one(tmp_path: Path) -> None:
+    async with opened(tmp_path / "journal.db") as store:
+        assert store.syncs == 0
+        await store.append(RUN, [note("opens it")])
+        assert store.syncs == 0
+        await asyncio.gather(*(store.append(Stream("run", str(n)), [note(n)], durable=True) for n in range(50)))
+        assert store.syncs == 1
+        for number in range(5):
+            await store.append(RUN, [note([number])], durable=True)
+            await store.append(RUN, [note(number)])
+        assert store.syncs == 6
+        await store.append(RUN, [], durable=True)
+        assert store.syncs == 6
+
+
+async def test_runs_that_are_durable_at_every_step_share_fsyncs(tmp_path: Path) -> None:
+    async def run(name: str) -> None:
+        for number in range(50):
+            await store.append(Stream("run", name), [note(number)])
+            await store.append(Stream("run", name), [note([number])], durable=True)
+
+    async with opened(tmp_path / "journal.db") as store:
+        await store.append(RUN, [note("opens it")])
+        await asyncio.wait_for(asyncio.gather(*(run(str(n)) for n in range(8))), 20)
+        assert 50 <= store.syncs <= 400 / 4
+
+
+async def test_an_entry_that_need_not_be_on_disk_does_not_wait_for_one_that_must(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait_for_the_disk(_: int) -> None:
+        begun.set()
+        assert go_on.wait(5)
+
+    async with opened(tmp_path / "journal.db") as store:
+        await store.append(RUN, [note("opens it")])
+        monkeypatch.setattr("tenter.journal.log._fdatasync", wait_for_the_disk)
+        durable = asyncio.create_task(store.append(RUN, [note(0)], durable=True))
+        assert await asyncio.to_thread(begun.wait, 5)
+        head = await asyncio.wait_for(store.append(RUN, [note(1)]), 5)
+        assert head.sequence == 3
+        assert [record.sequence for record in await asyncio.wait_for(read(store), 5)] == [1, 2, 3]
+        assert not durable.done()
+        go_on.set()
+        assert (await asyncio.wait_for(durable, 5)).sequence == 2
+
+
+async def test_what_the_disk_refuses_is_told_and_later_appends_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    path = tmp_path / "journal.db"
+    async with opened(path) as store:
+        await store.append(RUN, [note("opens it")])
+        with monkeypatch.context() as patched:
+            patched.setattr("tenter.journal.log._fdatasync", refuse)
+            with pytest.raises(JournalError, match=r"Input/output error.*the operating system refused") as caught:
+                await store.append(RUN, [note("lost or not")], durable=True)
+            assert caught.value.trouble == "io"
+        await store.head(RUN)  # the copy of the log that the failure asked for is before it
+        assert (await store.append(RUN, [note("next")], durable=True)).sequence == 3
+        assert verify(await read(store)) is None
+
+
+async def test_a_durable_append_that_had_to_wait_for_a_lock_is_synced_once_too(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(path) as store:
+        await store.append(RUN, [note("first")])
+        with locked(path) as other:
+            tasks = [asyncio.create_task(store.append(RUN, [note(n)], durable=True)) for n in range(3)]
+            await asyncio.wait(tasks, timeout=0.02)
+            tasks[1].cancel()
+            await asyncio.wait(tasks, timeout=0.02)
+            other.rollback()
+        await asyncio.wait(tasks, timeout=5)
+        assert [task.cancelled() for task in tasks] == [False, True, False]
+        assert [record.entry.content["text"] for record in await read(store)] == ["first", 0, 1, 2]
+        assert 1 <= store.syncs <= 3
+
+
+async def test_a_small_entry_that_has_to_wait_is_recorded_as_it_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(path) as store:
+        await store.append(RUN, [note("first")])
+        entry = Entry(kind="note", time=1, content=(content := dict[str, object](text="given")))
+        with locked(path):
+            tasks = [asyncio.create_task(store.append(RUN, [one], durable=True)) for one in (note("before it"), entry)]
+            await asyncio.wait(tasks, timeout=0.02)
+            content["text"] = "changed since"
+        await asyncio.wait(tasks, timeout=5)
+        assert [record.entry.content["text"] for record in await read(store)] == ["first", "before it", "given"]
+
+
+async def test_a_durable_append_returns_when_the_log_with_all_its_bytes_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = list[tuple[int, int]]()
+
+    def fdatasync(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        synced.append((status.st_ino, status.st_size))
+
+    monkeypatch.setattr("tenter.journal.log._fdatasync", fdatasync)
+    async with opened(tmp_path / "journal.db") as store:
+        for number in range(4):
+            await store.append(RUN, [note(number), note("x" * 9_000 * number)], durable=True)
+            status = (tmp_path / "journal.db-wal").stat()
+            assert synced == [*synced[:number], (status.st_ino, status.st_size)]
+
+
+async def test_closing_waits_for_what_has_to_be_on_disk(tmp_path: Path) -> None:
+    async with leaves_nothing():
+        store = SqliteStore(tmp_path / "journal.db")
+        await store.append(RUN, [note("opens it")])
+        durable = asyncio.create_task(store.append(RUN, [note("x")], durable=True))
+        turn = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(turn.set_result, None)
+        await turn
+        await store.close()
+        assert (await asyncio.wait_for(durable, 5)).sequence == 2
+
+
+async def test_a_stream_goes_on_as_it_was_begun_and_takes_nothing_without_its_key(tmp_path: Path) -> None:
+    path, keyed, plain = tmp_path / "journal.db", Stream("run", "keyed"), Stream("run", "plain")
+    async with opened(path) as store:
+        await store.append(plain, [note(1)])
+    async with opened(path, KEY) as store:
+        await store.append(plain, [note(2)])
+        await store.append(keyed, [note(1)])
+        assert [await store.key_of(stream) for stream in (plain, keyed, RUN)] == [None, KEY, KEY]
+    for key in (None, b"another key of some length"):
+        async with opened(path, key) as store:
+            for durable in (False, True, False):
+                with pytest.raises(JournalError, match="run 'keyed' was journaled under a key, ") as caught:
+                    await store.append(keyed, [note("lost")], durable=durable)
+                assert caught.value.trouble == "key"
+            with pytest.raises(JournalError, match="set TENTER_JOURNAL_KEY to it"):
+                await store.key_of(keyed)
+            assert len([record async for record in store.read(keyed)]) == 1
+            assert (await store.append(plain, [note(3)])).sequence >= 3
+    async with opened(path, KEY) as store:
+        assert (await store.append(keyed, [note(2)])).sequence == 2
+        assert verify([record async for record in store.read(keyed)], key=KEY) is None
+        assert verify([record async for record in store.read(plain)]) is None
+
+
+async def test_the_number_of_a_stream_that_was_not_begun_tells_nothing_of_the_key_of_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(path) as plain, opened(path, KEY) as keyed:
+        await plain.append(Stream("run", "first"), [note(1)])
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("CREATE TRIGGER no BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no'); END")
+            with pytest.raises(JournalError):
+                await plain.append(Stream("run", "second"), [note("lost")])
+            other.execute("DROP TRIGGER no")
+        await keyed.append(RUN, [note(1)])
+        with pytest.raises(JournalError, match="was journaled under a key") as caught:
+            await plain.append(RUN, [note("refused")])
+        assert caught.value.trouble == "key"
+        assert verify(await read(keyed), key=KEY) is None
+
+
 async def test_an_append_that_nobody_waits_for_any_more_is_written_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     async with opened(path) as store:
@@ -297,6 +394,7 @@ async def test_an_append_that_nobody_waits_for_any_more_is_written_all_the_same(
         assert texts == ["first", 0, 1, 2]
 
 
+@pytest.mark.timed
 async def test_a_long_journal_does_not_grow_its_log_for_ever_nor_hold_up_the_loop(tmp_path: Path) -> None:
     async def attempt() -> None:
         folder = tmp_path / os.urandom(4).hex()
@@ -328,6 +426,7 @@ def test_a_store_serves_several_event_loops_one_after_the_other_and_at_once(tmp_
     assert verify(records) is None
 
 
+@pytest.mark.timed
 @pytest.mark.fault(41)
 async def test_replaying_a_long_stream_takes_the_memory_of_a_page(tmp_path: Path) -> None:
     async with opened(tmp_path / "journal.db") as store:

@@ -19,15 +19,19 @@ RUN = Stream("run", "r1")
 OTHER = Stream("session", "r1")
 
 
-def _open_memory(_folder: Path) -> Store:
-    return MemoryStore()
+KEY = b"a key of thirty-two characters.."
 
 
-def _open_sqlite(folder: Path) -> Store:
-    return SqliteStore(folder / ".tenter" / "journal.db")
+def _open_memory(_folder: Path, key: bytes | None = None) -> Store:
+    return MemoryStore(key)
 
 
-OpenStore = Callable[[Path], Store]
+def _open_sqlite(folder: Path, key: bytes | None = None) -> Store:
+    return SqliteStore(folder / ".tenter" / "journal.db", key=key)
+
+
+OpenStore = Callable[..., Store]
+"""Opens a store in a folder, under the `key` where one is given."""
 over_every_store = pytest.mark.parametrize("open_store", [_open_memory, _open_sqlite])
 
 
@@ -152,6 +156,63 @@ async def test_of_two_appends_onto_the_same_head_one_wins(open_store: OpenStore,
 
 
 @over_every_store
+async def test_durable_appends_at_once_share_the_order_and_not_their_failures(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async with closing(open_store(tmp_path)) as store:
+        head = await store.append(RUN, [note("first")])
+        appends = [
+            store.append(RUN, [note(0)], durable=True),
+            store.append(RUN, [note("onto another head")], durable=True, expected_head=head.hash),
+            store.append(RUN, [note(1)], durable=True),
+            store.append(RUN, [note("refused"), note(object())], durable=True),
+            store.append(OTHER, [note("elsewhere")], durable=True),
+            store.append(RUN, [note(2)]),
+            store.append(RUN, [note(Document("apart")), note(4)], durable=True),
+        ]
+        answers = await asyncio.gather(*appends, return_exceptions=True)
+        troubles = [getattr(answer, "trouble", None) for answer in answers]
+        assert troubles == [None, "moved", None, "content", None, None, None]
+        assert await texts(store) == ["first", 0, 1, 2, "apart", 4]
+        assert await texts(store, OTHER) == ["elsewhere"]
+        assert verify(await read(store)) is None
+
+
+@over_every_store
+async def test_a_durable_append_that_nobody_waits_for_any_more_is_written_all_the_same(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async with closing(open_store(tmp_path)) as store:
+        await store.append(RUN, [note("first")])
+        tasks = [asyncio.create_task(store.append(RUN, [note(number)], durable=True)) for number in range(3)]
+        turn = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(turn.set_result, None)
+        await turn
+        tasks[1].cancel()
+        await asyncio.wait(tasks, timeout=5)
+        assert not any(task.cancelled() for task in (tasks[0], tasks[2]))
+        assert await texts(store) == ["first", 0, 1, 2]
+
+
+@over_every_store
+async def test_what_is_begun_under_a_key_is_chained_under_it(open_store: OpenStore, tmp_path: Path) -> None:
+    async with closing(open_store(tmp_path, key=KEY)) as store:
+        assert await store.key_of(RUN) == KEY
+        assert await store.head(RUN) == genesis(RUN)
+        await store.append(RUN, [note(1), note(2)])
+        await store.append(RUN, [note(3)], expected_head=(await store.head(RUN)).hash)
+        await store.append(RUN, [note([4])], durable=True)
+        records = await read(store)
+        assert len(records) == 4
+        assert verify(records, key=KEY) is None
+        assert verify(records) == 1
+        assert await store.key_of(RUN) == KEY
+    async with closing(open_store(tmp_path / "without")) as store:
+        await store.append(RUN, [note(1)])
+        assert await store.key_of(RUN) is None
+
+
+@over_every_store
 async def test_kinds_and_versions_from_elsewhere_are_kept(open_store: OpenStore, tmp_path: Path) -> None:
     async with closing(open_store(tmp_path)) as store:
         entry = Entry(kind="future_event", time=1, content={"detail": "ignored"}, version=7)
@@ -253,12 +314,20 @@ async def test_a_closed_store_says_so_and_closes_again(open_store: OpenStore, tm
     await store.append(RUN, [note("x")])
     await store.close()
     await store.close()
-    for use in (store.append(RUN, [note("y")]), store.head(RUN), store.streams(), read(store)):
+    for use in (
+        store.append(RUN, [note("y")]),
+        store.append(RUN, [note("y")], durable=True),
+        store.head(RUN),
+        store.key_of(RUN),
+        store.streams(),
+        read(store),
+    ):
         with pytest.raises(JournalError, match="was closed; open a new") as caught:
             await use
         assert caught.value.trouble == "closed"
 
 
+@pytest.mark.timed
 @pytest.mark.fault(41)
 @over_every_store
 async def test_an_entry_of_50_mb_is_kept_apart_and_stalls_nothing(open_store: OpenStore, tmp_path: Path) -> None:

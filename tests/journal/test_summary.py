@@ -1,7 +1,9 @@
+import msgspec
 import pytest
 
+from tenter.catalogue import Envelope, TaskRef
 from tenter.journal.entry import Entry, Stream
-from tenter.journal.summary import SHOWN, StreamSummary, summarise
+from tenter.journal.summary import SHOWN, TERMINAL, StreamSummary, summarise
 
 BEFORE = StreamSummary(stream=Stream("run", "r1"), name="fix", status="running", started=1)
 
@@ -27,3 +29,73 @@ def test_a_summary_shows_what_its_entries_say(
 def test_an_entry_that_shows_nothing_leaves_the_summary_as_it_is(kind: str) -> None:
     assert kind not in SHOWN
     assert summarise(BEFORE, Entry(kind=kind, time=9, content={"status": "x"})) is BEFORE
+
+
+class _Process(msgspec.Struct, frozen=True):
+    pid: int
+    started: int
+
+
+Steps = list[tuple[str, dict[str, object]]]
+
+CLAIM: dict[str, object] = {"process": {"pid": 7, "started": 3}, "host": "here"}
+HELD = '{"host":"here","process":{"pid":7,"started":3},"since":9}'
+
+
+def _after(*entries: tuple[str, dict[str, object]]) -> StreamSummary:
+    summary = BEFORE
+    for kind, content in entries:
+        summary = summarise(summary, Entry(kind=kind, time=9, content=content))
+    return summary
+
+
+HOLDING: list[tuple[Steps, str, str]] = [
+    ([("run", {"task": "fix", **CLAIM})], HELD, "running"),
+    ([("run", {"task": "fix", "process": _Process(7, 3), "host": "here"})], HELD, "running"),
+    ([("run", {"task": "fix"})], "", "running"),
+    ([("status", {"status": "awaiting_approval"}), ("resumed", CLAIM)], HELD, "running"),
+    ([("resumed", CLAIM), ("status", {"status": "running"}), ("note", {})], HELD, "running"),
+    ([("resumed", CLAIM), ("status", {"status": "awaiting_approval"})], "", "awaiting_approval"),
+    ([("resumed", CLAIM), ("released", {"status": "running"})], "", "running"),
+    *[([("resumed", CLAIM), ("status", {"status": status})], "", status) for status in sorted(TERMINAL)],
+    ([("resumed", CLAIM), ("result", {"status": "failed"})], "", "failed"),
+]
+
+
+@pytest.mark.parametrize(("entries", "holder", "status"), HOLDING)
+def test_a_run_is_held_from_a_claim_until_it_waits_or_is_over(entries: Steps, holder: str, status: str) -> None:
+    after = _after(*entries)
+    assert (after.holder, after.status) == (holder, status)
+
+
+CANCELLED: list[tuple[Steps, bool]] = [
+    ([("cancel_requested", {})], True),
+    ([("cancel_requested", {}), ("status", {"status": "awaiting_approval"}), ("note", {})], True),
+    ([("cancel_requested", {}), ("resumed", CLAIM)], False),
+    ([("resumed", CLAIM), ("cancel_requested", {})], True),
+    ([("cancel_requested", {}), ("status", {"status": "cancelled"})], False),
+    ([("cancel_requested", {}), ("result", {"status": "failed"})], False),
+    ([("status", {"status": "completed"}), ("cancel_requested", {})], False),
+    ([("result", {}), ("cancel_requested", {})], False),
+]
+
+
+@pytest.mark.parametrize(("entries", "cancelling"), CANCELLED)
+def test_a_run_is_to_be_cancelled_from_the_request_until_it_is_claimed_or_over(
+    entries: Steps, cancelling: bool
+) -> None:
+    assert _after(*entries).cancelling == cancelling
+
+
+@pytest.mark.parametrize(
+    ("envelope", "parent"),
+    [
+        ({"parent_run_id": "r0"}, "r0"),
+        ({"parent_run_id": None}, ""),
+        (Envelope(run_id="r1", task=TaskRef(id="t", name="fix"), correlation_id="c", parent_run_id="r0"), "r0"),
+        (None, ""),
+        ("r0", ""),
+    ],
+)
+def test_a_run_tells_which_one_spawned_it(envelope: object, parent: str) -> None:
+    assert _after(("run", {"envelope": envelope})).parent == parent

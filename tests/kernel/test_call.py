@@ -29,6 +29,7 @@ async def back_in_time(kernel: Runtime) -> None:
     assert took <= DEADLINE + GRACE, f"control was back after {took:.3f} s"
 
 
+@pytest.mark.timed
 @pytest.mark.fault(28)
 @pytest.mark.promise(6)
 async def test_control_is_back_when_a_hook_swallows_cancellation_and_its_task_is_followed() -> None:
@@ -52,6 +53,7 @@ async def test_control_is_back_when_a_hook_swallows_cancellation_and_its_task_is
     await one_of_three(attempt)
 
 
+@pytest.mark.timed
 @pytest.mark.fault(28)
 async def test_control_is_back_when_a_hook_waits_in_finally() -> None:
     async def attempt() -> None:
@@ -71,6 +73,7 @@ async def test_control_is_back_when_a_hook_waits_in_finally() -> None:
     await one_of_three(attempt)
 
 
+@pytest.mark.timed
 @pytest.mark.fault(27)
 @pytest.mark.promise(6)
 async def test_a_synchronous_hook_that_hangs_is_left_in_its_thread_and_counted() -> None:

@@ -127,6 +127,13 @@ def refusals() -> list[Callable[[dict[str, int]], object]]:
     ]
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_one_list_among_frozen_values_is_found_wherever_it_stands(place: int) -> None:
+    items: list[object] = ["a", "b", "c"]
+    items[place] = [1]
+    assert freeze(tuple(items))[place] == (1,)
+
+
 @pytest.mark.promise(3)
 @pytest.mark.fault(29)
 @pytest.mark.parametrize("change", refusals())

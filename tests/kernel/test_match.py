@@ -142,6 +142,7 @@ def best_of_three(call: Callable[[], object]) -> float:
     return min(once() for _ in range(3))
 
 
+@pytest.mark.timed
 @pytest.mark.fault(34)
 @pytest.mark.parametrize(
     ("pattern", "value", "expected"),
@@ -167,6 +168,7 @@ def test_a_hostile_pattern_or_value_is_judged_within_ten_milliseconds(
     assert best_of_three(lambda: matches(event)) <= 0.010
 
 
+@pytest.mark.timed
 @pytest.mark.fault(34)
 @pytest.mark.parametrize(
     "pattern", [{"re": "(a|b)*a(a|b){100}"}, {"re": ".*" + "a.*" * 30}, ["*x*"] * 50, [{"re": "a+b"}] * 20]
@@ -183,6 +185,7 @@ def test_a_value_too_long_for_its_pattern_is_a_failure_and_not_passed_by(pattern
     assert best_of_three(again) <= 0.010
 
 
+@pytest.mark.timed
 @pytest.mark.fault(34)
 @pytest.mark.parametrize(
     "pattern", [{"re": "(a|b)*a(a|b){100}"}, {"re": "(a*)*" * 30 + "c"}, ["*" + "ab" * 30 + "c*"] * 10]

@@ -151,6 +151,7 @@ async def test_who_waits_for_a_large_value_can_be_cancelled() -> None:
     assert guard.redact("still " + SECRET) == f"still {MASK}"
 
 
+@pytest.mark.timed
 @pytest.mark.promise(4)
 @pytest.mark.parametrize(
     "text",
@@ -177,6 +178,7 @@ async def test_the_loop_goes_on_while_a_large_or_hostile_text_is_masked(text: st
     await one_of_three(attempt)
 
 
+@pytest.mark.timed
 @pytest.mark.promise(4)
 async def test_the_loop_goes_on_while_a_text_full_of_secrets_is_masked_that_is_not_long() -> None:
     text = (SECRET + " ") * ((CHARACTERS_AT_ONCE - 1) // (len(SECRET) + 1))
@@ -189,6 +191,7 @@ async def test_the_loop_goes_on_while_a_text_full_of_secrets_is_masked_that_is_n
     await one_of_three(attempt)
 
 
+@pytest.mark.timed
 async def test_the_loop_goes_on_while_wide_values_are_walked() -> None:
     guard = redactor()
     values = [{f"name {n}": n for n in range(100_000)}, [None] * 1_000_000, tuple(range(1_000_000))]
@@ -201,6 +204,7 @@ async def test_the_loop_goes_on_while_wide_values_are_walked() -> None:
     await one_of_three(attempt)
 
 
+@pytest.mark.timed
 async def test_the_loop_goes_on_while_very_many_values_are_walked() -> None:
     guard = redactor()
     value = [*({"key": f"value {n}", "n": n, "list": [n, str(n)]} for n in range(20_000)), SECRET]
@@ -268,6 +272,7 @@ def test_an_exception_that_cannot_tell_its_text_or_has_an_endless_cause_is_told_
     assert redactor().mask_exception_text(first) == "ValueError: first"
 
 
+@pytest.mark.timed
 @pytest.mark.fault(61)
 async def test_the_loop_goes_on_while_a_huge_exception_is_told() -> None:
     async def attempt() -> None:

@@ -34,6 +34,7 @@ def test_text_with_half_a_character_never_matches() -> None:
     assert not Regex(".*").search("a\ud800")
 
 
+@pytest.mark.timed
 @pytest.mark.fault(34)
 def test_an_expression_that_hangs_re_is_linear() -> None:
     best = 1.0

@@ -4,8 +4,18 @@ import asyncio
 
 import pytest
 
-from tenter.catalogue import CATALOGUE, RUN, TOOL_INVOKED, RunEndEvent, RunStartEvent
-from tenter.kernel import Block, Blocked, Done, Hook, Runtime
+from tenter.catalogue import (
+    CATALOGUE,
+    RUN,
+    SUBTASK_SPAWNED,
+    TOOL_INVOKED,
+    RunEndEvent,
+    RunStartEvent,
+    SubtaskResult,
+    SubtaskSpawnedEvent,
+    SubtaskSpawnEvent,
+)
+from tenter.kernel import Block, Blocked, Done, Hook, Runtime, hook
 from tenter.testing import sample_event
 
 
@@ -112,3 +122,81 @@ async def test_a_cancelled_end_abandons_with_the_cancellation() -> None:
 def test_an_operation_that_is_no_span_has_no_ends() -> None:
     with pytest.raises(ValueError, match="is no span"):
         Runtime(CATALOGUE).span(TOOL_INVOKED)
+
+
+SPAWN = sample_event("subtask.spawned.pre")
+RESULT = SubtaskResult(run_id="r", task="t", status="completed")
+assert isinstance(SPAWN, SubtaskSpawnEvent)
+
+
+class Loop:
+    """The loop between the two ends; it leaves off where it is told to."""
+
+    def __init__(self, *, leaves_off: bool = False) -> None:
+        self.given: list[str] = []
+        self.leaves_off = leaves_off
+
+    async def __call__(self, event: SubtaskSpawnEvent) -> Done[SubtaskSpawnedEvent] | str:
+        self.given.append(event.input)
+        if self.leaves_off:
+            return "later"
+        after = SubtaskSpawnedEvent(
+            envelope=event.envelope, op=event.op, parent=event.parent, task=event.task, input=event.input, result=RESULT
+        )
+        return Done(after)
+
+
+async def test_the_loop_gets_what_the_in_chain_made_of_the_event_and_observers_hear_once_it_has_ended() -> None:
+    heard: list[str] = []
+
+    @hook("subtask.spawned.in", name="narrows")
+    def narrows(event: SubtaskSpawnEvent) -> SubtaskSpawnEvent:
+        assert heard == []
+        return event.replace(input="less")
+
+    @hook("subtask.spawned.in", observe=True)
+    def look(event: SubtaskSpawnEvent) -> None:
+        heard.append(event.input)
+
+    loop = Loop()
+    came = await Runtime(CATALOGUE, [narrows, look]).span(SUBTASK_SPAWNED).within(SPAWN, loop)
+    assert isinstance(came, Done)
+    assert (came.event.input, loop.given, heard) == ("less", ["less"], ["less"])
+
+
+async def test_a_loop_that_leaves_off_has_not_ended_and_its_observers_are_told_later() -> None:
+    heard: list[str] = []
+
+    @hook("subtask.spawned.in", observe=True)
+    def look(event: SubtaskSpawnEvent) -> None:
+        heard.append(event.input)
+
+    span = Runtime(CATALOGUE, [look]).span(SUBTASK_SPAWNED)
+    assert await span.within(SPAWN, Loop(leaves_off=True)) == "later"
+    assert heard == []
+    await span.look_on(SPAWN)
+    assert heard == [SPAWN.input]
+
+
+@pytest.mark.parametrize("answer", ["result", "block"])
+async def test_what_a_hook_answers_stands_for_the_loop(answer: str) -> None:
+    heard: list[str] = []
+
+    @hook("subtask.spawned.in", name="cache")
+    def cache(event: SubtaskSpawnEvent) -> object:
+        return event.result(RESULT) if answer == "result" else Block("not now")
+
+    @hook("subtask.spawned.in", observe=True)
+    def look(event: SubtaskSpawnEvent) -> None:
+        heard.append(event.input)
+
+    loop = Loop()
+    came = await Runtime(CATALOGUE, [cache, look]).span(SUBTASK_SPAWNED).within(SPAWN, loop)
+    assert loop.given == []
+    assert heard == [SPAWN.input]
+    if answer == "result":
+        assert isinstance(came, Done)
+        assert came.event.result == RESULT
+    else:
+        assert isinstance(came, Blocked)
+        assert came.hook == "cache"

@@ -194,6 +194,8 @@ async def test_a_reason_without_end_is_cut(error: Exception) -> None:
 async def test_a_person_may_change_fields_of_the_event_and_what_is_in_them_alone() -> None:
     for editable, result in (
         (("text", "extra.a.b"), "ok"),
+        (("*",), "ok"),
+        (("text.*", "*.text"), "bad_output"),
         (("text", "argumnets"), "bad_output"),
         (("op",), "bad_output"),
     ):

@@ -7,6 +7,8 @@ from tests.outside import one_of_three
 
 from tenter.kernel import Block, Runtime
 
+pytestmark = pytest.mark.timed
+
 TIMEOUT = 0.2
 
 

@@ -77,6 +77,36 @@ def test_a_flat_value_has_the_same_form_by_itself_as_within_another(value: objec
     assert Document({"a": [value]}).data == b'{"a":[%b]}' % Document(value).data
 
 
+@given(_anything)
+def test_a_struct_has_the_form_of_the_mapping_that_it_stands_for(value: object) -> None:
+    plain = {"name": "f", "arguments": value}
+    assert canonical(Call("f", value)) == canonical(plain)
+    assert canonical({"a": (Call("f", value), 1)}) == canonical({"a": [plain, 1]})
+    assert Document([Call("f", value)]).data == Document([plain]).data
+
+
+@given(_anything, _atoms)
+def test_a_value_has_the_same_form_whether_what_it_keeps_is_wanted_or_not(value: object, atom: object) -> None:
+    holder = {"documents": [Document(value)], "atom": atom}
+    assert canonical(holder) == Document(holder).data
+
+
+def test_what_is_known_is_not_fetched_again() -> None:
+    inner = Document({"a": [1]})
+    outer = Document({"one": inner, "other": [inner]})
+    fetched: list[str] = []
+
+    def fetch(name: str) -> Parts | None:
+        fetched.append(name)
+        return outer.kept.get(name)
+
+    known: dict[str, object] = {}
+    for _ in range(2):
+        assert restore(outer.data, fetch, known) == {"one": {"a": [1]}, "other": [{"a": [1]}]}
+    assert fetched == [inner.digest]
+    assert known == {inner.digest: {"a": [1]}}
+
+
 @given(st.integers(LARGE_TEXT // 4 - 2, LARGE_TEXT + 2), st.sampled_from(["a", "é", "😀", "\ud800"]))
 def test_long_text_comes_back_and_is_kept_apart_only_above_64_kb(length: int, character: str) -> None:
     text = character * length

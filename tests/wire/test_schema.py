@@ -9,9 +9,18 @@ from jsonschema import Draft202012Validator
 from tenter.catalogue import (
     CATALOGUE,
     ActivityFailedEvent,
+    ActivityRetriedEvent,
+    ActivityRetryEvent,
     Approval,
+    ApprovalDecision,
+    ApprovalReason,
+    ApprovalRequest,
+    ApprovalResolvedEvent,
     Envelope,
     ErrorInfo,
+    HelpDecidedEvent,
+    HelpRequestedEvent,
+    HelpRequestEvent,
     HumanInteractedEvent,
     HumanInteractEvent,
     InputEvent,
@@ -39,6 +48,9 @@ from tenter.catalogue import (
     RunErrorEvent,
     RunStartEvent,
     ShutdownEvent,
+    SubtaskResult,
+    SubtaskSpawnedEvent,
+    SubtaskSpawnEvent,
     TaskCompletedEvent,
     TaskCreatedEvent,
     TaskCreateEvent,
@@ -80,6 +92,21 @@ def events() -> list[Event]:
     request = ModelRequest(alias="default", model="m", messages=(message,), tools=(spec,))
     response = ModelResponse(model="m", tool_calls=(CALL,), output=FrozenDict({"a": 1}), cost_usd=0.1)
     error = ErrorInfo(code="tool", message="no", details=FrozenDict({"exit": 1}))
+    reason = ApprovalReason(hook="h", reason="ask", code="risk", editable=("*",), expires_at=2.5)
+    asked = ApprovalRequest(
+        id="a",
+        run_id="run-1",
+        operation="tool.invoked",
+        path="1.tool.invoked.0",
+        call=FrozenDict({"call": FrozenDict({"name": "shell"})}),
+        digest="d",
+        reasons=(reason,),
+        requested_at=1.5,
+    )
+    decided = ApprovalDecision(
+        request_id="a", run_id="run-1", decision="edit", by="eve", decided_at=2.5, edits=FrozenDict({"command": "ls"})
+    )
+    came = SubtaskResult(run_id="run-2", task="part", status="completed", output="x", cost_usd=0.5)
     return [
         RunStartEvent(**who, task=TASK, input="x"),
         RunEndEvent(**who, task=TASK, input="x", status="failed", error=error),
@@ -98,6 +125,14 @@ def events() -> list[Event]:
         TaskCompletedEvent(**who, verdict="complete", output=None),
         ActivityFailedEvent(**who, error=error, step=1, operation="tool.invoked", attempt=1),
         RunErrorEvent(**who, error=error, step=1, policy=FrozenDict({"retries": 1})),
+        ActivityRetryEvent(**who, operation="tool.invoked", attempt=1, policy=FrozenDict({"attempts": 5})),
+        ActivityRetriedEvent(**who, operation="tool.invoked", attempt=1, policy=FrozenDict({"attempts": 5}), delay=1.5),
+        HelpRequestEvent(**who, request=asked),
+        HelpRequestedEvent(**who, request=asked),
+        ApprovalResolvedEvent(**who, request=asked, decision=decided),
+        HelpDecidedEvent(**who, request=asked, decision=decided),
+        SubtaskSpawnEvent(**who, parent=TASK, task=TASK, input="x"),
+        SubtaskSpawnedEvent(**who, parent=TASK, task=TASK, input="x", result=came),
         PersistenceWriteEvent(**who, kind="result", key="k", record=FrozenDict({"a": 1})),
         PersistenceWrittenEvent(**who, kind="result", key="k", record=FrozenDict({"a": 1})),
         ShutdownEvent(reason="closed"),

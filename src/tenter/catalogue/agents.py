@@ -17,6 +17,9 @@ PERSON: Outcomes = frozenset({Block, Suspend, Escalate})
 
 REFUSE: Outcomes = frozenset({Block})
 
+HAND_OVER: Outcomes = frozenset({Block, Escalate})
+"""What a point takes at which nobody could wait for a person: one is being asked, or what failed is gone (0021)."""
+
 NOTHING: Outcomes = frozenset()
 
 RUN = Operation(
@@ -234,18 +237,113 @@ ACTIVITY_FAILED = Operation(
     doc="A body failed, or a hook with `on_error: fail`, at the innermost operation that did.",
     rules={
         "pre": Rule(
-            "Once for each failure, retryable or not.",
-            takes=PERSON,
+            "Once for each failure, retryable or not. A replacement of `policy` changes how it is tried again.",
+            takes=HAND_OVER,
             replaces=True,
             block_means="no retry",
         ),
         "in": Rule(
             "The work: classifying the error. A result stands for it.",
-            takes=PERSON | {Result},
+            takes=HAND_OVER | {Result},
             replaces=True,
             block_means="no retry",
         ),
         "post": Rule("The error as classified; a replacement classifies it anew.", replaces=True, portable="run.error"),
+    },
+)
+
+ACTIVITY_RETRIED = Operation(
+    name="activity.retried",
+    shape="leaf",
+    before=events.ActivityRetryEvent,
+    after=events.ActivityRetriedEvent,
+    results=("delay",),
+    matches={**TASK, "operation": "operation"},
+    doc="An operation that failed is about to be tried again.",
+    rules={
+        "pre": Rule(
+            "Once for each retry, before the wait. A replacement of `policy` changes the delay.",
+            takes=HAND_OVER,
+            replaces=True,
+            block_means="no retry",
+        ),
+        "in": Rule(
+            "The work: the delay in seconds, as the policy has it. A result stands for it.",
+            takes=HAND_OVER | {Result},
+            replaces=True,
+            block_means="no retry",
+        ),
+        "post": Rule("The delay that is waited; a replacement changes it.", replaces=True),
+    },
+)
+
+HELP_REQUESTED = Operation(
+    name="help.requested",
+    shape="leaf",
+    before=events.HelpRequestEvent,
+    after=events.HelpRequestedEvent,
+    results=("request",),
+    matches={**TASK, "operation": "request.operation"},
+    doc="A person is about to be asked.",
+    rules={
+        "pre": Rule(
+            "Once for each request, before the run waits. What is asked cannot be changed: a decision is bound to it.",
+            takes=HAND_OVER,
+            block_means="the run ends blocked",
+        ),
+        "in": Rule("The work: the request as it is.", takes=HAND_OVER, block_means="the run ends blocked"),
+        "post": Rule("The request as it goes on record: the place to tell people of it."),
+    },
+)
+
+HELP_DECIDED = Operation(
+    name="help.decided",
+    shape="leaf",
+    before=events.ApprovalResolvedEvent,
+    after=events.HelpDecidedEvent,
+    results=("decision",),
+    matches={**TASK, "operation": "request.operation", "decision": "decision.decision"},
+    doc="A person decided on a request.",
+    rules={
+        "pre": Rule(
+            "Once for each approve, edit and reject, when the run goes on; not for a request that expired.",
+            takes=HAND_OVER,
+            replaces=True,
+            portable="approval.resolved",
+            block_means="the decision is refused and the run ends blocked",
+        ),
+        "in": Rule(
+            "The work: the decision as it is. A result stands for it; what was rejected stays rejected.",
+            takes=HAND_OVER | {Result},
+            replaces=True,
+            block_means="the decision is refused and the run ends blocked",
+        ),
+        "post": Rule("The decision as the run follows it.", replaces=True),
+    },
+)
+
+SUBTASK_SPAWNED = Operation(
+    name="subtask.spawned",
+    shape="span",
+    before=events.SubtaskSpawnEvent,
+    after=events.SubtaskSpawnedEvent,
+    results=("result",),
+    matches={**TASK, "subtask": "task.name"},
+    doc="A run begins another one for a part of its work: its pre comes before the sub-run, its post after its end.",
+    rules={
+        "pre": Rule(
+            "Before the sub-run, with what it will be given, which a replacement may change.",
+            takes=REFUSE,
+            replaces=True,
+            block_means="it is not spawned, and the model is told",
+        ),
+        "in": Rule(
+            "The work: the sub-run. A result stands for it, and there is none.",
+            takes=REFUSE | {Result},
+            replaces=True,
+            block_means="it is not spawned, and the model is told",
+        ),
+        "post": Rule("What came of the sub-run, for every end of it.", replaces=True),
     },
 )
 
@@ -292,8 +390,12 @@ AGENT_OPERATIONS = cast(
         LLM_INVOKED,
         TOOL_CALLS_EXTRACTED,
         TOOL_INVOKED,
+        SUBTASK_SPAWNED,
+        HELP_REQUESTED,
+        HELP_DECIDED,
         TASK_COMPLETE,
         ACTIVITY_FAILED,
+        ACTIVITY_RETRIED,
         PERSISTENCE_WRITE,
         SHUTDOWN,
     ),

@@ -26,6 +26,16 @@ ErrorCode = Literal[
 """The taxonomy that failures are classified into."""
 
 
+Risk = Literal["low", "medium", "high"]
+"""What harm a tool can do; a call of one with high risk needs a person (D§6)."""
+
+Sandbox = Literal["none", "process"]
+"""Where a tool is executed: in this process, or in one of its own."""
+
+DecisionKind = Literal["approve", "reject", "edit", "expire"]
+"""What a request came to. Nobody answers `expire`: it stands for an answer that did not come in time."""
+
+
 class ToolCall(FrozenStruct, frozen=True, kw_only=True):
     """What a model asks for. `arguments` is an object, or the text that the model gave where it was none."""
 
@@ -35,13 +45,16 @@ class ToolCall(FrozenStruct, frozen=True, kw_only=True):
 
 
 class ToolInfo(FrozenStruct, frozen=True, kw_only=True):
-    """A tool as hooks see it. `parameters` is a JSON Schema."""
+    """A tool as hooks see it. `parameters` is a JSON Schema; `principals` are names with `*`, none for anyone."""
 
     name: str
     description: str = ""
     parameters: Mapping[str, object] = EMPTY
     idempotent: bool = False
     timeout_seconds: float | None = None
+    risk: Risk = "medium"
+    sandbox: Sandbox = "none"
+    principals: tuple[str, ...] = ()
 
 
 class ToolSpec(FrozenStruct, frozen=True, kw_only=True):
@@ -123,11 +136,26 @@ class ErrorInfo(FrozenStruct, frozen=True, kw_only=True):
     details: Mapping[str, object] = EMPTY
 
 
+class Budgets(FrozenStruct, frozen=True, kw_only=True):
+    """What a run and its sub-runs may use together; None: as much as they like.
+
+    `tokens` are those of requests and responses. `wall_seconds` count from the run's start, without the time in which
+    it waits for a person.
+    """
+
+    tokens: int | None = None
+    cost_usd: float | None = None
+    model_calls: int | None = None
+    tool_calls: int | None = None
+    wall_seconds: float | None = None
+
+
 class Limits(FrozenStruct, frozen=True, kw_only=True):
     """What a run may use. `deadline` is in seconds since the epoch, `max_steps` counts model calls."""
 
     deadline: float | None = None
     max_steps: int = 50
+    budgets: Budgets = Budgets()
 
 
 class ApprovalReason(FrozenStruct, frozen=True, kw_only=True):
@@ -152,3 +180,52 @@ class ApprovalRequest(FrozenStruct, frozen=True, kw_only=True):
     digest: str
     reasons: tuple[ApprovalReason, ...]
     requested_at: float
+    task: str = ""
+    root_run_id: str = ""
+    """The outermost run, which is resumed; empty where that is the run itself."""
+
+    @property
+    def editable(self) -> tuple[str, ...]:
+        """The fields that every reason lets be edited; `*` stands for every argument of a tool call."""
+        named = [reason.editable for reason in self.reasons]
+        fields = dict.fromkeys(field for fields in named for field in fields)
+        kept = tuple(field for field in fields if all(field in fields or "*" in fields for fields in named))
+        return ("*",) if "*" in kept else kept
+
+    @property
+    def expires_at(self) -> float | None:
+        """When the first of its reasons expires, in seconds since the epoch; None: never."""
+        return min((at for reason in self.reasons if (at := reason.expires_at) is not None), default=None)
+
+    @property
+    def on_timeout(self) -> OnTimeout:
+        """What it comes to when it expires, as the reason says that expires first."""
+        timed = [reason for reason in self.reasons if reason.expires_at is not None]
+        return min(timed, key=lambda reason: reason.expires_at or 0.0).on_timeout if timed else "block"
+
+
+class ApprovalDecision(FrozenStruct, frozen=True, kw_only=True):
+    """What a person decided: of which request, who, why, and the fields in place of the call's own.
+
+    `decided_at` is in seconds since the epoch.
+    """
+
+    request_id: str
+    run_id: str
+    decision: DecisionKind
+    by: str
+    decided_at: float
+    reason: str = ""
+    edits: Mapping[str, object] = EMPTY
+
+
+class SubtaskResult(FrozenStruct, frozen=True, kw_only=True):
+    """What came of a sub-run. `cost_usd` is None where it is not known."""
+
+    run_id: str
+    task: str
+    status: Status
+    output: object = None
+    error: ErrorInfo | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None

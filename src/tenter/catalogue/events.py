@@ -6,11 +6,14 @@ from typing import Literal, Self
 import msgspec
 
 from tenter.catalogue.contracts import (
+    ApprovalDecision,
+    ApprovalRequest,
     ErrorInfo,
     Limits,
     ModelRequest,
     ModelResponse,
     Status,
+    SubtaskResult,
     ToolCall,
     ToolInfo,
     ToolResult,
@@ -153,6 +156,56 @@ class RunErrorEvent(AgentAfter, frozen=True, kw_only=True):
     operation: str | None = None
     attempt: int | None = None
     policy: Mapping[str, object] | None = None
+
+
+class ActivityRetryEvent(AgentBefore, frozen=True, kw_only=True):
+    """`attempt` is the one that failed, `policy` how the next ones are made."""
+
+    operation: str
+    attempt: int
+    policy: Mapping[str, object]
+
+
+class ActivityRetriedEvent(AgentAfter, frozen=True, kw_only=True):
+    """`delay` is how long is waited before the next attempt, in seconds."""
+
+    operation: str
+    attempt: int
+    policy: Mapping[str, object]
+    delay: float
+
+
+class HelpRequestEvent(AgentBefore, frozen=True, kw_only=True):
+    request: ApprovalRequest
+
+
+class HelpRequestedEvent(AgentAfter, frozen=True, kw_only=True):
+    request: ApprovalRequest
+
+
+class ApprovalResolvedEvent(AgentBefore, frozen=True, kw_only=True):
+    request: ApprovalRequest
+    decision: ApprovalDecision
+
+
+class HelpDecidedEvent(AgentAfter, frozen=True, kw_only=True):
+    request: ApprovalRequest
+    decision: ApprovalDecision
+
+
+class SubtaskSpawnEvent(AgentBefore, frozen=True, kw_only=True):
+    """`parent` is the task that spawns, `task` the one that is spawned, `input` what it is given."""
+
+    parent: TaskRef
+    task: TaskRef
+    input: str
+
+
+class SubtaskSpawnedEvent(AgentAfter, frozen=True, kw_only=True):
+    parent: TaskRef
+    task: TaskRef
+    input: str
+    result: SubtaskResult
 
 
 class PersistenceWriteEvent(AgentBefore, frozen=True, kw_only=True):

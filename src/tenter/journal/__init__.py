@@ -5,13 +5,24 @@ from typing import TYPE_CHECKING
 from tenter.kernel import opener
 
 if TYPE_CHECKING:
+    from tenter.journal.approvals import (
+        ApprovalRow as ApprovalRow,
+        ApprovalState as ApprovalState,
+        decision_in as decision_in,
+        request_in as request_in,
+    )
     from tenter.journal.conversation import (
         Continuation as Continuation,
         Conversation as Conversation,
         delta as delta,
         rebuild as rebuild,
     )
+    from tenter.journal.deciding import (
+        DecisionRefused as DecisionRefused,
+        WhyRefused as WhyRefused,
+    )
     from tenter.journal.entry import (
+        VERSION as VERSION,
         Entry as Entry,
         EntryKind as EntryKind,
         Head as Head,
@@ -20,8 +31,13 @@ if TYPE_CHECKING:
         Stream as Stream,
         StreamKind as StreamKind,
         genesis as genesis,
+        link as link,
         microseconds as microseconds,
         verify as verify,
+    )
+    from tenter.journal.key import (
+        KEY_VARIABLE as KEY_VARIABLE,
+        journal_key as journal_key,
     )
     from tenter.journal.memory import (
         MemoryStore as MemoryStore,
@@ -33,44 +49,74 @@ if TYPE_CHECKING:
         JOURNAL_PLACE as JOURNAL_PLACE,
         HeadMoved as HeadMoved,
         JournalError as JournalError,
+        Pruned as Pruned,
         Store as Store,
     )
     from tenter.journal.summary import (
+        TERMINAL as TERMINAL,
         StreamSummary as StreamSummary,
+    )
+    from tenter.journal.verification import (
+        Verified as Verified,
+        verified as verified,
     )
 
 __all__ = [
+    "ApprovalRow",
+    "ApprovalState",
     "Continuation",
     "Conversation",
+    "DecisionRefused",
     "Entry",
     "EntryKind",
     "Head",
     "HeadMoved",
     "JOURNAL_PLACE",
     "JournalError",
+    "KEY_VARIABLE",
     "MemoryStore",
     "OperationKind",
+    "Pruned",
     "Recorded",
     "SqliteStore",
     "Store",
     "Stream",
     "StreamKind",
     "StreamSummary",
+    "TERMINAL",
+    "VERSION",
+    "Verified",
+    "WhyRefused",
+    "decision_in",
     "delta",
     "genesis",
+    "journal_key",
+    "link",
     "microseconds",
     "rebuild",
+    "request_in",
+    "verified",
     "verify",
 ]
 
 __getattr__ = opener(
     __name__,
     {
+        "approvals": (
+            "ApprovalRow",
+            "ApprovalState",
+            "decision_in",
+            "request_in",
+        ),
         "conversation": (
             "Continuation",
             "Conversation",
             "delta",
             "rebuild",
+        ),
+        "deciding": (
+            "DecisionRefused",
+            "WhyRefused",
         ),
         "entry": (
             "Entry",
@@ -80,9 +126,15 @@ __getattr__ = opener(
             "Recorded",
             "Stream",
             "StreamKind",
+            "VERSION",
             "genesis",
+            "link",
             "microseconds",
             "verify",
+        ),
+        "key": (
+            "KEY_VARIABLE",
+            "journal_key",
         ),
         "memory": ("MemoryStore",),
         "sqlite": ("SqliteStore",),
@@ -90,8 +142,16 @@ __getattr__ = opener(
             "HeadMoved",
             "JOURNAL_PLACE",
             "JournalError",
+            "Pruned",
             "Store",
         ),
-        "summary": ("StreamSummary",),
+        "summary": (
+            "StreamSummary",
+            "TERMINAL",
+        ),
+        "verification": (
+            "Verified",
+            "verified",
+        ),
     },
 )

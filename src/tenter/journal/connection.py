@@ -1,4 +1,4 @@
-"""Opens the journal's SQLite file, creates its tables, and puts SQLite's troubles into words.
+"""Opens the journal's SQLite file, with the tables of `tables`, and puts SQLite's troubles into words.
 
 A look creates nothing. The folder is made for its owner alone (0700), the file too (0600; SQLite gives its companions
 the same). Two processes may open or create it at the same moment.
@@ -14,34 +14,15 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from tenter.journal.rows import one
 from tenter.journal.store import JournalError, JournalTrouble
-
-FORMAT: Final = 1
-"""The version of the tables, in the file's `user_version`."""
+from tenter.journal.tables import FORMAT, make, version
+from tenter.wire import CanonicalError
 
 LOCK_SECONDS: Final = 5.0
 """How long another process's lock is waited for."""
 
-_SCHEMA: Final = f"""
-BEGIN IMMEDIATE;
-CREATE TABLE IF NOT EXISTS streams (
-    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, id TEXT NOT NULL,
-    name TEXT NOT NULL, status TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER,
-    UNIQUE (kind, id)
-) STRICT;
-CREATE INDEX IF NOT EXISTS streams_by_kind ON streams (kind);
-CREATE TABLE IF NOT EXISTS entries (
-    id INTEGER PRIMARY KEY, kind TEXT NOT NULL, version INTEGER NOT NULL, time INTEGER NOT NULL,
-    digest BLOB NOT NULL, hash BLOB NOT NULL, content BLOB
-) STRICT;
-CREATE TABLE IF NOT EXISTS kept (
-    digest BLOB NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (digest, part)
-) STRICT;
-PRAGMA user_version = {FORMAT};
-COMMIT;
-"""
-_VERSION: Final = "user_version FROM pragma_user_version"
-_TABLES: Final = "count(*) FROM sqlite_schema"
+_TABLES: Final = "SELECT count(*) FROM sqlite_schema"
 _ADVICE: Final[dict[JournalTrouble, str]] = {
     "full": "the disk is full; free some room and try again",
     "locked": f"another process held it for {LOCK_SECONDS:g} s; let that process finish, or end it",
@@ -76,11 +57,13 @@ def trouble(path: Path, kind: JournalTrouble, detail: object) -> JournalError:
 
 @contextlib.contextmanager
 def told(path: Path) -> Generator[None]:
-    """Turns what SQLite and the operating system raise into `JournalError`."""
+    """Turns what SQLite, the operating system and an entry that cannot be read raise into `JournalError`."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
         raise in_words(path, error) from error
+    except CanonicalError as error:
+        raise trouble(path, "damaged", error) from error
 
 
 def in_words(path: Path, error: sqlite3.Error | OSError) -> JournalError:
@@ -133,20 +116,21 @@ def identity(path: Path | str) -> tuple[int, int] | None:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, *, is_new: bool, create: bool) -> bool:
-    """Whether the connection is to a journal with tables; they are made when `create`."""
+    """Whether the connection is to a journal with tables; they are made when `create`, and brought to `FORMAT`."""
     wait(connection, LOCK_SECONDS)
     connection.execute("BEGIN")  # or the tables that another process makes just now look foreign
-    version, tables = (_number(connection, f"SELECT {what}") for what in (_VERSION, _TABLES))
+    found, tables = version(connection), one(connection, _TABLES)
     connection.execute("ROLLBACK")
     if is_new:
         path.chmod(0o600)  # before anything is in it
-    if version > FORMAT:
-        raise trouble(path, "newer", f"its format is {version}, this version reads up to {FORMAT}")
-    if version == 0:
+    if found > FORMAT:
+        raise trouble(path, "newer", f"its format is {found}, this version reads up to {FORMAT}")
+    if found == 0:
         if tables:
             raise trouble(path, "foreign", "it holds other tables")
         if not create:
             return False
+    if found < FORMAT:
         _make_tables(connection)
     # Copying the log to the database takes longer than an append may; the store asks for it when there is time.
     connection.execute("PRAGMA wal_autocheckpoint = 0")
@@ -160,9 +144,14 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(_SCHEMA)
+            connection.execute("BEGIN IMMEDIATE")
+            if version(connection) < FORMAT:  # another process may have done it meanwhile
+                make(connection)
+            connection.execute("COMMIT")
             return
         except sqlite3.OperationalError as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             # Switching to WAL does not wait for another process that does the same: SQLite reports it at once.
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
@@ -187,8 +176,3 @@ def _make_folder_of(path: Path, *, parents: bool) -> None:
 
 def _has_content(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
-
-
-def _number(connection: sqlite3.Connection, statement: str) -> int:
-    (value,) = connection.execute(statement).fetchone()
-    return int(value)

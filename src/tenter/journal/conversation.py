@@ -38,14 +38,20 @@ class Conversation(msgspec.Struct, frozen=True):
     """The messages that were journaled last, with what was computed of them, so that a step costs what it adds."""
 
     messages: tuple[object, ...] = ()
-    documents: tuple[Document, ...] = ()
-    digests: tuple[str, ...] = (START,)
-    """The rolling digests: of no message, of the first, of the first two, and so on."""
+    written: list[Document] = msgspec.field(default_factory=list[Document])
+    """The canonical form of each message, and perhaps of those that a longer conversation has after them."""
+    digests: list[str] = msgspec.field(default_factory=lambda: [START])
+    """The rolling digests: of no message, of the first, of the first two, and so on; perhaps of more, too."""
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """The canonical form of each message."""
+        return tuple(self.written[: len(self.messages)])
 
     @property
     def head(self) -> str:
         """The rolling digest of all messages."""
-        return self.digests[-1]
+        return self.digests[len(self.messages)]
 
 
 def delta(previous: Conversation, messages: Sequence[object]) -> tuple[Continuation, Conversation]:
@@ -55,18 +61,23 @@ def delta(previous: Conversation, messages: Sequence[object]) -> tuple[Continuat
     Messages are compared by identity, then by digest (`True == 1` in Python, and not in a journal). Raises
     `CanonicalError` for a message without canonical form.
     """
-    shared = min(len(previous.messages), len(messages))
-    if all(map(is_, previous.messages[:shared], messages)):
-        known, documents = shared, previous.documents[:shared]
+    before = len(previous.messages)
+    known = min(before, len(messages))
+    if all(map(is_, previous.messages, messages)):
+        added = [Document(message) for message in messages[known:]]
     else:
         documents = _documents(previous, messages)
         known = _common(previous.documents, documents)
-    documents += tuple(map(Document, messages[len(documents) :]))
-    digests = list(previous.digests[: known + 1])
-    for document in documents[known:]:
+        added = documents[known:]
+    written, digests = previous.written, previous.digests
+    if known < before or len(written) > before:  # else nobody else goes on from here: it grows in place
+        written, digests = written[:known], digests[: known + 1]
+    base = digests[known]
+    for document in added:
+        written.append(document)
         digests.append(digest([digests[-1], document.digest]))
-    continuation = Continuation(base=digests[known], added=documents[known:], head=digests[-1])
-    return continuation, Conversation(tuple(messages), documents, tuple(digests))
+    continuation = Continuation(base=base, added=tuple(added), head=digests[-1])
+    return continuation, Conversation(tuple(messages), written, digests)
 
 
 def rebuild(continuations: Iterable[Continuation], head: str) -> tuple[object, ...]:
@@ -94,9 +105,9 @@ def _digest(message: object) -> str:
     return message.digest if isinstance(message, Document | Reference) else digest(message)
 
 
-def _documents(previous: Conversation, messages: Sequence[object]) -> tuple[Document, ...]:
-    known = {id(message): document for message, document in zip(previous.messages, previous.documents, strict=True)}
-    return tuple([known.get(id(message)) or Document(message) for message in messages])
+def _documents(previous: Conversation, messages: Sequence[object]) -> list[Document]:
+    known = {id(message): document for message, document in zip(previous.messages, previous.written, strict=False)}
+    return [known.get(id(message)) or Document(message) for message in messages]
 
 
 def _common(before: Sequence[Document], after: Sequence[Document]) -> int:

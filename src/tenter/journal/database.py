@@ -1,33 +1,43 @@
 """The journal's tables: appended to and read, by one caller at a time.
 
-It blocks while it works; `SqliteStore` decides in which thread. Streams are numbered, and an entry's row id is made of
-its stream's number and its sequence, so that a stream is read in one sweep and an append writes one page. What was kept
-apart stands in a table of its own, once, by its digest.
+It blocks while it works; `SqliteStore` decides in which thread. What stands in which row say `rows`, `streams_table`
+and `approvals_table`. What was kept apart stands in a table of its own, once, by its digest.
 """
 
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Final, cast
 
+from tenter.catalogue import ApprovalDecision
+from tenter.journal import approvals_table
+from tenter.journal.approvals import CHANGING, ApprovalRow, ApprovalState, Cursor, decision_entry
 from tenter.journal.connection import LOCK_SECONDS, connect, identity, in_words, told, trouble, wait
+from tenter.journal.deciding import judged, no_such_request
 from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, genesis, microseconds
-from tenter.journal.log import Log, checked_log, look_at_log
-from tenter.journal.sealed import Prepared, Sealed, kept, leave, prepare, seal, seal_flat, unseal
+from tenter.journal.key import key_number, key_of
+from tenter.journal.log import Log, checked_log, is_as_long, look_at_log
+from tenter.journal.pruning import RENEW, Pieces, Wanted, pruning
+from tenter.journal.rows import (
+    INSERT,
+    INSERT_IF_NEXT,
+    blob,
+    entry_row,
+    last_of,
+    read_page,
+    row_id,
+)
+from tenter.journal.sealed import Prepared, kept, prepare, seal, seal_flat
 from tenter.journal.store import HeadMoved, JournalError
-from tenter.journal.summary import SHOWN, StreamSummary, summarise
-from tenter.journal.tail import Tail, dropped_tail
-from tenter.wire import PREFIX, CanonicalError, Parts
-
-PAGE_BYTES: Final = 4_000_000
-"""A page ends with the entry that brings it to so many bytes."""
+from tenter.journal.streams_table import begin, cancelling, is_there, keyed, number_of, show, summaries, summary_of
+from tenter.journal.summary import SHOWN, StreamSummary
+from tenter.journal.tail import Tail, tail_of
+from tenter.wire import CanonicalError
 
 JOURNAL: Final = Stream("process", "journal")
 """Where the journal notes what befell itself."""
-
-_STREAM_BITS: Final = 32
 
 
 class Database:
@@ -36,14 +46,16 @@ class Database:
     Every method raises `JournalError`, and waits for no other process but within `patience`.
     """
 
-    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
-        """`now` dates the note about a dropped tail."""
+    def __init__(self, path: Path, now: Callable[[], float] = time.time, key: bytes | None = None) -> None:
+        """`now` dates the note about a dropped tail; new streams are chained under `key`."""
         self.path = path
         self._name = str(path)
         self.dropped: Tail | None = None
         """What was dropped from the log's end when the file was opened; noted in the stream `JOURNAL` too."""
         self.uncopied = 0
         """About how many bytes were appended since `checkpoint`."""
+        self.syncs = 0
+        """How many transactions were put on disk by themselves."""
         self._now = now
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
@@ -51,6 +63,9 @@ class Database:
         """As last seen; None where SQLite keeps none."""
         self._is_durable = False
         self._numbers: dict[Stream, int] = {}
+        self._key = key
+        self._keys: dict[int, bytes | None] = {}
+        """Of the streams that were appended to, by number."""
         self._heads: dict[Stream, Head] = {}
         """As last seen; another process may have appended since."""
         self._lost: set[Stream] = set()
@@ -85,15 +100,15 @@ class Database:
         somebody has appended meanwhile.
         """
         number, head = self._numbers.get(stream), self._heads.get(stream)
-        if number is None or head is None or expected_head not in (None, head.hash):
+        if number is None or head is None or expected_head not in (None, head.hash) or number not in self._keys:
             return None
-        if self._is_durable or entry.kind in SHOWN:
+        if self._is_durable or entry.kind in _DERIVED:
             return None
-        sealed = seal_flat(head, entry)
+        sealed = seal_flat(head, entry, self._keys[number])
         try:
             if sealed is None or self._connection is None or identity(self._name) != self._file:
                 return None
-            if not self._connection.execute(_INSERT_IF_NEXT, _row(number, sealed)).rowcount:
+            if not self._connection.execute(INSERT_IF_NEXT, (*entry_row(number, sealed), number)).rowcount:
                 return None
         except (sqlite3.Error, OSError) as error:
             raise in_words(self.path, error) from error
@@ -118,15 +133,8 @@ class Database:
             assert connection, "it was created"
             self._sync(connection, always=durable)
             self._check_log(durable)
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with self._transaction(connection, stream):
                 head = self._append(connection, stream, prepared, expected_head)
-                connection.execute("COMMIT")
-            except BaseException:
-                self._numbers.pop(stream, None)
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
             self._check_log(durable)
         self._heads[stream] = head
         return head
@@ -143,7 +151,7 @@ class Database:
             if not connection or not number:
                 return found
             try:
-                for recorded in self._read(connection, stream, _row_ids(number, after), whole=whole):
+                for recorded in read_page(connection, stream, number, after=after, whole=whole):
                     found.append(recorded)
                     if len(found) == limit:
                         break
@@ -162,17 +170,94 @@ class Database:
             number = connection and self._number(connection, stream)
             return self._head(connection, stream, number) if connection and number else genesis(stream)
 
+    def key_of(self, stream: Stream) -> bytes | None:
+        """As `Store.key_of`."""
+        with told(self.path):
+            connection = self._connect(create=False)
+            number = connection and self._number(connection, stream)
+            return self._key_of(connection, stream, number) if connection and number else self._key
+
     def streams(self, kind: StreamKind | None, limit: int | None) -> Sequence[StreamSummary]:
         """As `Store.streams`."""
         with told(self.path):
             connection = self._connect(create=False)
             if connection is None:
                 return ()
-            rows = connection.execute(
-                f"SELECT {_SUMMARY} FROM streams {'WHERE kind = ?' if kind else ''} ORDER BY number DESC LIMIT ?",
-                (*([kind] if kind else []), -1 if limit is None else limit),
-            )
-            return [_summary(row) for row in rows]
+            return summaries(connection, kind, limit)
+
+    def has_whole_log(self) -> bool:
+        """Whether the log is open and, at a glance, whole; where it is not, `seen_log` tells what happened."""
+        return self._log is not None and is_as_long(self._name, self._log)
+
+    def summary(self, stream: Stream) -> StreamSummary | None:
+        """As `Store.summary`."""
+        with told(self.path):
+            connection = self._connect(create=False)
+            return summary_of(connection, stream) if connection else None
+
+    def cancelling(self) -> frozenset[str]:
+        """As `Store.cancelling`."""
+        with told(self.path):
+            connection = self._connect(create=False)
+            return cancelling(connection) if connection else frozenset()
+
+    def approvals(
+        self, *, run: str | None, state: ApprovalState | None, after: Cursor | None, limit: int
+    ) -> Sequence[ApprovalRow]:
+        """As `Store.approvals`."""
+        with told(self.path):
+            connection = self._connect(create=False)
+            if connection is None:
+                return ()
+            return approvals_table.page(connection, run=run, state=state, after=after, limit=limit)
+
+    def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
+        """As `Store.decide`."""
+        with told(self.path):
+            connection = self._connect(create=False)
+            if connection is None:
+                raise no_such_request(decision, "")
+            self._sync(connection, always=True)
+            self._check_log(durable=True)
+            stream = Stream("run", decision.run_id)
+            with self._transaction(connection, stream):
+                row = approvals_table.asked(connection, decision)
+                stream = Stream("run", row.request.run_id)
+                summary = summary_of(connection, stream)
+                judgement = judged(decision, row, summary.status if summary else "")
+                head = self._append(connection, stream, prepare([decision_entry(judgement.recorded)]), None)
+            self._check_log(durable=True)
+        self._heads[stream] = head
+        if judgement.refused:
+            raise judgement.refused
+        return judgement.recorded
+
+    def prune(self, wanted: Wanted) -> Pieces:
+        """As `Store.prune`, piece by piece, between which other work may be done."""
+        with told(self.path):
+            connection = self._connect(create=False)
+        if connection is None:
+            return
+        pieces = pruning(connection, wanted)
+        while True:
+            with told(self.path):
+                if self._connect(create=False) is not connection:
+                    raise trouble(self.path, "removed", "it was not pruned to the end")
+                self._sync(connection, always=False)
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            if not wanted.dry:
+                self.uncopied += piece.bytes + piece.entries * 100
+            yield piece
+
+    def seen_log(self) -> Log | None:
+        """The log, to be synced, after a look whether it is still the one; None where SQLite keeps none."""
+        try:
+            self._check_log(durable=True)
+        except OSError as error:
+            raise in_words(self.path, error) from error
+        return self._log
 
     def checkpoint(self) -> None:
         """Copy the log into the database, as far as no reader needs it, so that the log does not grow for ever."""
@@ -185,7 +270,9 @@ class Database:
         """Let go of the file. The next use opens it again."""
         connection, self._connection = self._connection, None
         self._numbers.clear()
+        self._keys.clear()
         self._heads.clear()
+        self._log = None
         self._is_durable = False
         if connection:
             connection.close()
@@ -214,13 +301,7 @@ class Database:
         """Report once what SQLite dropped from the end of the log. Where it cannot be found out, it is left."""
         log = self.path.with_name(self.path.name + "-wal")
         with contextlib.suppress(sqlite3.Error, JournalError):  # a read-only or full disk takes no note
-            before = _one(connection, "PRAGMA data_version")
-            busy, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            if busy or dropped_tail(log, frames) is None:
-                return
-            connection.execute("BEGIN IMMEDIATE")  # now no other process is in the middle of an append
-            tail = dropped_tail(log, frames) if _one(connection, "PRAGMA data_version") == before else None
-            connection.execute("ROLLBACK")
+            tail = tail_of(connection, log)
             if tail is None:
                 return
             self.dropped = tail
@@ -229,11 +310,31 @@ class Database:
             self.append(JOURNAL, prepare([note]), durable=True)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # and with the log goes what it was about
 
+    @contextlib.contextmanager
+    def _transaction(self, connection: sqlite3.Connection, stream: Stream) -> Generator[None]:
+        """All that is appended to `stream` within it, or nothing."""
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            self._numbers.pop(stream, None)
+            self._keys.clear()  # the number of a stream that was not begun is given again
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _key_of(self, connection: sqlite3.Connection, stream: Stream, number: int) -> bytes | None:
+        if number not in self._keys:
+            self._keys[number] = key_of(stream, keyed(connection, number), self._key)
+        return self._keys[number]
+
     def _check_log(self, durable: bool) -> None:
         if durable and self._log is not None:
             self._log = checked_log(self._name, self._log)
 
     def _sync(self, connection: sqlite3.Connection, *, always: bool) -> None:
+        self.syncs += always
         if always != self._is_durable:
             connection.execute(f"PRAGMA synchronous = {'FULL' if always else 'NORMAL'}")
             self._is_durable = always
@@ -244,115 +345,45 @@ class Database:
         number = self._number(connection, stream)
         head = _expected(stream, self._head(connection, stream, number) if number else genesis(stream), expected_head)
         if number is None:
-            number = self._begin(connection, StreamSummary(stream=stream, started=prepared[0].entry.time))
-        self._summarise(connection, number, [item.entry for item in prepared])
-        sealed = seal(head, prepared)
-        connection.executemany(_INSERT, [_row(number, one) for one in sealed])
+            number = self._numbers[stream] = begin(
+                connection, stream, prepared[0].entry.time, keyed=key_number(self._key)
+            )
+        elif not is_there(connection, number):
+            self._lost.add(stream)
+            raise trouble(self.path, "removed", f"{stream} was pruned")
+        entries = [item.entry for item in prepared]
+        show(connection, number, entries)
+        for sequence, entry in enumerate(entries, head.sequence + 1):
+            if entry.kind in CHANGING:
+                approvals_table.note(connection, stream, row_id(number, sequence), entry)
+        sealed = seal(head, prepared, self._key_of(connection, stream, number))
+        connection.executemany(INSERT, [entry_row(number, item) for item in sealed])
         apart = kept(prepared)
         if apart:
-            rows = [(_blob(digest), *part) for digest, parts in apart.items() for part in enumerate(parts)]
+            rows = [(blob(digest), *part) for digest, parts in apart.items() for part in enumerate(parts)]
             connection.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", rows)
+            connection.executemany(RENEW, [(blob(digest),) for digest in apart])
             self.uncopied += sum(len(data) for _, _, data in rows)
-        self.uncopied += sum(len(one.data or b"") for one in sealed)
+        self.uncopied += sum(len(item.data or b"") for item in sealed)
         return Head(sealed[-1].sequence, sealed[-1].hash)
-
-    def _begin(self, connection: sqlite3.Connection, summary: StreamSummary) -> int:
-        stream = summary.stream
-        row = (stream.kind, stream.id, summary.name, summary.status, summary.started, summary.ended)
-        cursor = connection.execute(f"INSERT INTO streams ({_SUMMARY}) VALUES (?, ?, ?, ?, ?, ?)", row)
-        number = self._numbers[stream] = cast(int, cursor.lastrowid)
-        return number
-
-    def _summarise(self, connection: sqlite3.Connection, number: int, entries: Sequence[Entry]) -> None:
-        shown = [entry for entry in entries if entry.kind in SHOWN]
-        if not shown:
-            return
-        found = connection.execute(f"SELECT {_SUMMARY} FROM streams WHERE number = ?", (number,)).fetchone()
-        summary = _summary(found)
-        for entry in shown:
-            summary = summarise(summary, entry)
-        row = (summary.name, summary.status, summary.ended, number)
-        connection.execute("UPDATE streams SET name = ?, status = ?, ended = ? WHERE number = ?", row)
 
     def _number(self, connection: sqlite3.Connection, stream: Stream) -> int | None:
         number = self._numbers.get(stream)
         if number is None:
-            row = connection.execute(
-                "SELECT number FROM streams WHERE kind = ? AND id = ?", (stream.kind, stream.id)
-            ).fetchone()
-            if row:
-                number = self._numbers[stream] = int(row[0])
+            number = number_of(connection, stream)
+            if number is not None:
+                self._numbers[stream] = number
         return number
 
     def _head(self, connection: sqlite3.Connection, stream: Stream, number: int) -> Head:
-        row = connection.execute(
-            "SELECT id, hash FROM entries WHERE id > ? AND id <= ? ORDER BY id DESC LIMIT 1", _row_ids(number, 0)
-        ).fetchone()
-        return Head(row[0] % (1 << _STREAM_BITS), _digest(row[1])) if row else genesis(stream)
-
-    def _read(
-        self, connection: sqlite3.Connection, stream: Stream, row_ids: tuple[int, int], *, whole: bool
-    ) -> Iterator[Recorded]:
-        size = 0
-
-        def fetch(digest: str) -> Parts:
-            nonlocal size
-            rows = connection.execute("SELECT data FROM kept WHERE digest = ? ORDER BY part", (_blob(digest),))
-            parts = tuple([data for (data,) in rows])
-            if not parts:
-                raise CanonicalError(f"{digest!r}, which an entry names, is missing")
-            size += sum(map(len, parts))
-            return parts
-
-        rows = connection.execute("SELECT * FROM entries WHERE id > ? AND id <= ? ORDER BY id", row_ids)
-        with contextlib.closing(rows):
-            for row in rows:
-                sealed = _sealed(row)
-                size += len(sealed.data or b"")
-                yield unseal(stream, sealed, fetch if whole else leave)
-                if size >= PAGE_BYTES:
-                    return
+        return last_of(connection, number) or genesis(stream)
 
 
-_INSERT: Final = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
-_INSERT_IF_NEXT: Final = _INSERT.replace("INSERT", "INSERT OR IGNORE")
-_SUMMARY: Final = "kind, id, name, status, started, ended"
+_DERIVED: Final = SHOWN | CHANGING
+"""The kinds of entries of which more than their own row tells."""
 
 
 def _expected(stream: Stream, head: Head, expected_hash: str | None) -> Head:
     if expected_hash is not None and expected_hash != head.hash:
         raise HeadMoved(stream, head)
     return head
-
-
-def _summary(row: tuple[StreamKind, str, str, str, int, int | None]) -> StreamSummary:
-    kind, identifier, name, status, started, ended = row
-    return StreamSummary(stream=Stream(kind, identifier), name=name, status=status, started=started, ended=ended)
-
-
-def _row_ids(number: int, after: int) -> tuple[int, int]:
-    """The row ids of a stream's entries are above the first and up to the second."""
-    return (number << _STREAM_BITS) + after, (number + 1 << _STREAM_BITS) - 1
-
-
-def _row(number: int, sealed: Sealed) -> tuple[object, ...]:
-    row_id = (number << _STREAM_BITS) + sealed.sequence
-    return row_id, sealed.kind, sealed.version, sealed.time, _blob(sealed.digest), _blob(sealed.hash), sealed.data
-
-
-def _sealed(row: tuple[int, str, int, int, bytes, bytes, bytes | None]) -> Sealed:
-    row_id, kind, version, time, digest, hash_, data = row
-    return Sealed(row_id % (1 << _STREAM_BITS), kind, version, time, _digest(digest), _digest(hash_), data)
-
-
-def _blob(digest: str) -> bytes:
-    return bytes.fromhex(digest.removeprefix(PREFIX))
-
-
-def _digest(blob: bytes) -> str:
-    return PREFIX + blob.hex()
-
-
-def _one(connection: sqlite3.Connection, statement: str) -> int:
-    (value,) = connection.execute(statement).fetchone()
-    return int(value)

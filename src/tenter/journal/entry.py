@@ -6,14 +6,17 @@ digest of the content instead of the content, so that content can be erased late
     hash = SHA-256 of the canonical form of [previous hash, sequence, kind, version, time, digest of the content]
 
 where the first entry's previous hash is the `genesis` of its stream, so that no entry can be moved to another stream.
+Under a key it is the HMAC-SHA-256 of the same text, which nobody can compute who does not have the key. The genesis
+tells the stream and is no secret, so it takes no key: an empty stream has one head, whatever store it is in.
 """
 
+import hmac
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 import msgspec
 
-from tenter.wire import digest, digest_of_bytes
+from tenter.wire import PREFIX, digest, digest_of_bytes
 
 StreamKind = Literal["run", "session", "loop", "process"]
 """What entries belong to."""
@@ -21,11 +24,14 @@ OperationKind = Literal["started", "acting", "acted", "finished"]
 """What the local engine writes of a live pass (D§11)."""
 ConversationKind = Literal["user_message", "assistant_message", "tool_result", "usage", "turn", "reset"]
 """From which a session is rebuilt (seed 002)."""
-RunKind = Literal["run", "status", "result"]
-"""A run begins (`task`: its name), changes its `status`, ends with a `status`: what a listing shows."""
+RunKind = Literal["run", "resumed", "released", "cancel_requested", "status", "result"]
+"""A run begins (`task`: its name), is taken up by a process and let go of, is asked to end, changes its `status`, ends
+with a `status`: what a listing shows."""
+ApprovalKind = Literal["approval_requested", "approval_decided"]
+"""A run asks a person, and what it came to: what a listing of approvals shows."""
 HookRunKind = Literal["hook_started", "hook_ended"]
 """A hook run outside the process, before and after (D§10)."""
-EntryKind = OperationKind | ConversationKind | RunKind | HookRunKind | Literal["approval_requested", "note"]
+EntryKind = OperationKind | ConversationKind | RunKind | ApprovalKind | HookRunKind | Literal["note"]
 """Every kind that this version writes. A kind that it does not know is kept when it is read."""
 
 VERSION: Final = 1
@@ -102,22 +108,35 @@ def genesis(stream: Stream) -> Head:
     return Head(0, digest(["tenter journal", 1, stream.kind, stream.id]))
 
 
-def link(previous: Head, entry: Entry, content_digest: str) -> Head:
-    """The head after `entry`, whose content has `content_digest`."""
+def link(previous: Head, entry: Entry, content_digest: str, key: bytes | None = None) -> Head:
+    """The head after `entry`, whose content has `content_digest`, in a chain under `key`."""
     sequence = previous.sequence + 1
-    linked = [previous.hash, sequence, entry.kind, entry.version, entry.time, content_digest]
-    return Head(sequence, digest_of_bytes(_encode(linked)))
+    linked = _encode([previous.hash, sequence, entry.kind, entry.version, entry.time, content_digest])
+    return Head(sequence, PREFIX + hmac.digest(key, linked, "sha256").hex() if key else digest_of_bytes(linked))
 
 
-def verify(records: Iterable[Recorded], after: Head | None = None) -> int | None:
+def flaw(record: Recorded, previous: Head, key: bytes | None = None) -> str | None:
+    """Why the record does not hold after `previous` in a chain under `key`; None when it does.
+
+    It holds when it follows without a gap, its hash is that of the chain, and its content was not altered.
+    """
+    if record.sequence != previous.sequence + 1:
+        return f"entry {record.sequence} stands in its place"
+    if record.altered:
+        return "its content is not what its digest was made of"
+    if record.head != link(previous, record.entry, record.digest, key):
+        return "its hash is not that of the chain: it, or what stands before it, is not what was written"
+    return None
+
+
+def verify(records: Iterable[Recorded], after: Head | None = None, key: bytes | None = None) -> int | None:
     """The sequence at which a stream's records first do not hold, or None when they all do.
 
-    A record holds when it follows the one before (`after`, or the start of its stream) without a gap, its hash is that
-    of the chain, and its content was not altered. That the end was cut off only a head kept elsewhere shows.
+    The first follows `after`, or the start of its stream. That the end was cut off only a head kept elsewhere shows.
     """
     for record in records:
-        head = link(after or genesis(record.stream), record.entry, record.digest)
-        if record.head != head or record.altered:
-            return head.sequence
-        after = head
+        previous = after or genesis(record.stream)
+        if flaw(record, previous, key):
+            return previous.sequence + 1
+        after = record.head
     return None

@@ -7,7 +7,7 @@ import msgspec
 
 from tenter.journal.entry import Entry, Head, Recorded, Stream, link
 from tenter.journal.store import JournalError
-from tenter.wire import CanonicalError, Document, Fetch, Parts, digest_of_bytes, flat_form, restore
+from tenter.wire import CanonicalError, Document, Fetch, Parts, digest_of_bytes, plain_form, restore
 
 _LIMIT: Final = 2**53
 
@@ -54,22 +54,22 @@ def _can_be_chained(entry: Entry) -> bool:
     return entry.kind.isascii() and abs(entry.time) < _LIMIT and abs(entry.version) < _LIMIT
 
 
-def seal_flat(head: Head, entry: Entry) -> Sealed | None:
-    """As `prepare` and `seal`, at once, for an entry with short, flat content; None leaves another to these."""
-    data = flat_form(entry.content) if _can_be_chained(entry) else None
+def seal_flat(head: Head, entry: Entry, key: bytes | None = None) -> Sealed | None:
+    """As `prepare` and `seal`, at once, for an entry with short, plain content; None leaves another to these."""
+    data = plain_form(entry.content) if _can_be_chained(entry) else None
     if data is None:
         return None
     digest = digest_of_bytes(data)
-    head = link(head, entry, digest)
+    head = link(head, entry, digest, key)
     return Sealed(head.sequence, entry.kind, entry.version, entry.time, digest, head.hash, data)
 
 
-def seal(head: Head, prepared: Iterable[Prepared]) -> tuple[Sealed, ...]:
-    """The entries numbered and chained onto `head`."""
+def seal(head: Head, prepared: Iterable[Prepared], key: bytes | None = None) -> tuple[Sealed, ...]:
+    """The entries numbered and chained onto `head`, under `key`."""
     sealed: list[Sealed] = []
     for item in prepared:
         entry, content = item.entry, item.content
-        head = link(head, entry, content.digest)
+        head = link(head, entry, content.digest, key)
         sealed.append(
             Sealed(head.sequence, entry.kind, entry.version, entry.time, content.digest, head.hash, content.data)
         )
@@ -89,10 +89,11 @@ def leave(_digest: str) -> Parts | None:
     return None
 
 
-def unseal(stream: Stream, sealed: Sealed, fetch: Fetch) -> Recorded:
+def unseal(stream: Stream, sealed: Sealed, fetch: Fetch, known: dict[str, object] | None = None) -> Recorded:
     """The entry as it is read. `fetch` gives what was kept apart, or None to leave a `Reference` in its place.
 
-    Raises `CanonicalError` when what is kept is no canonical form of a mapping.
+    `known` is that of `restore`; what was altered does not stay in it, so that every entry that names it tells. Raises
+    `CanonicalError` when what is kept is no canonical form of a mapping.
     """
     altered = sealed.data is not None and digest_of_bytes(sealed.data) != sealed.digest
 
@@ -102,7 +103,9 @@ def unseal(stream: Stream, sealed: Sealed, fetch: Fetch) -> Recorded:
         altered = altered or (parts is not None and digest_of_bytes(*parts) != digest)
         return parts
 
-    content: object = {} if sealed.data is None else restore(sealed.data, checked)
+    content: object = {} if sealed.data is None else restore(sealed.data, checked, known)
+    if altered and known is not None:
+        known.clear()
     if not isinstance(content, dict):
         raise CanonicalError(f"the content of entry {sealed.sequence} of {stream} is no mapping")
     return Recorded(

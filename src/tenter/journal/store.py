@@ -7,11 +7,15 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
+import msgspec
+
+from tenter.catalogue import ApprovalDecision
+from tenter.journal.approvals import ApprovalRow, ApprovalState
 from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind
 from tenter.journal.summary import StreamSummary
 
 JournalTrouble = Literal[
-    "full", "locked", "read_only", "damaged", "newer", "foreign", "removed", "closed", "moved", "content", "io"
+    "full", "locked", "read_only", "damaged", "newer", "foreign", "removed", "closed", "moved", "content", "key", "io"
 ]
 
 
@@ -22,7 +26,8 @@ JOURNAL_PLACE: Final = Path(".tenter", "journal.db")
 class JournalError(Exception):
     """The journal cannot be written or read. The text names the file, what is wrong and what to do.
 
-    Nothing of the append that raised it is visible, then or later. A run that hears it stops.
+    Nothing of the append that raised it is visible, then or later, but of a durable one that the disk itself refused or
+    whose log somebody took away (`io`, `removed`, `damaged`): that may be there or not. A run that hears it stops.
     """
 
     def __init__(self, trouble: JournalTrouble, text: str) -> None:
@@ -41,6 +46,17 @@ class HeadMoved(JournalError):
         self.head = head
 
 
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
+    """What was deleted, or would be: `bytes` of content, whose room in the file is used again."""
+
+    runs: int = 0
+    entries: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: "Pruned") -> "Pruned":
+        return Pruned(runs=self.runs + other.runs, entries=self.entries + other.entries, bytes=self.bytes + other.bytes)
+
+
 class Store(Protocol):
     """An append-only store of streams. Safe to use from several tasks, event loops and threads."""
 
@@ -50,9 +66,10 @@ class Store(Protocol):
         """Append all of `entries` or nothing, and return the stream's new head.
 
         Entries of one stream stand in the order in which `append` was called. On return they survive the end of the
-        process; when `durable`, the end of the machine too (they are on disk). Cancelling the caller takes nothing
-        back. Without entries it returns the head. Raises `HeadMoved` when `expected_head` is given and is not the hash
-        of the stream's head (`genesis` for an empty one), and `JournalError`.
+        process; when `durable`, the end of the machine too (they are on disk, which those who wait at the same time
+        share). Cancelling the caller takes nothing back. Without entries it returns the head. A stream that was begun
+        under a key goes on under it, another goes on without. Raises `HeadMoved` when `expected_head` is given and is
+        not the hash of the stream's head (`genesis` for an empty one), and `JournalError`.
         """
         ...
 
@@ -71,8 +88,61 @@ class Store(Protocol):
         """The stream's head; `genesis` when it has no entry. Raises `JournalError`."""
         ...
 
+    async def key_of(self, stream: Stream) -> bytes | None:
+        """The key under which the stream is, or would be, chained; None for a chain that anybody can compute.
+
+        Raises `JournalError` (`key`) when it is chained under a key that this store was not given.
+        """
+        ...
+
     async def streams(self, kind: StreamKind | None = None, *, limit: int | None = None) -> Sequence[StreamSummary]:
         """Summaries of the streams (of one kind), the last begun first. Raises `JournalError`."""
+        ...
+
+    async def summary(self, stream: Stream) -> StreamSummary | None:
+        """What a listing shows of the stream; None where it has no entry. Raises `JournalError`."""
+        ...
+
+    async def approvals(
+        self,
+        *,
+        run: str | None = None,
+        state: ApprovalState | None = "open",
+        after: str | None = None,
+        limit: int = 50,
+    ) -> Sequence[ApprovalRow]:
+        """What waits for a person, or did (`state` None: all of it), the oldest first, at most `limit`.
+
+        `run` is the run that asks, or its root. `after` is the `cursor` of a row, after which the page begins. Raises
+        TenterError for a text that is no cursor, and `JournalError`.
+        """
+        ...
+
+    async def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
+        """Record the decision in the stream of the run that asks, once, and return it; it is on disk then.
+
+        `run_id` is that of the run that asks or of its root; the run that asks stands in what is recorded. Of several
+        that decide at the same moment one does. A rejection and an expiry withdraw what else is open of the same root
+        run. Raises DecisionRefused for a decision that does not count; where the request has expired, its expiry is
+        recorded all the same. Raises `JournalError`.
+        """
+        ...
+
+    async def cancelling(self) -> frozenset[str]:
+        """The ids of the runs that somebody asked, since they were claimed last, to cancel and that are not over.
+
+        Cheap enough to be asked several times a second. Raises `JournalError`.
+        """
+        ...
+
+    async def prune(self, *, before: int, erase: bool = False, dry: bool = False) -> Pruned:
+        """Delete the runs whose end is before that time (microseconds), and what was kept apart and nothing names.
+
+        To `erase` deletes only the content of their entries, so that their chains still hold; they ask nobody any more.
+        A run that has not ended, waits or is held stays, and one whose parent has not ended. Other writers get their
+        turn meanwhile. One that is stopped half-way goes on when it is called again; a stream that was pruned takes no
+        more entries of those who knew it. When `dry` nothing is deleted. Raises `JournalError`.
+        """
         ...
 
     async def close(self) -> None:

@@ -6,11 +6,14 @@ between two commits looks whole, and a head that was kept elsewhere is needed to
 https://www.sqlite.org/fileformat2.html#the_write_ahead_log.
 """
 
+import sqlite3
 import struct
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import msgspec
+
+from tenter.journal.rows import one
 
 _HEADER: Final = 32
 _FRAME_HEADER: Final = 24
@@ -23,6 +26,21 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     zeros: bool
     """It begins with zeros: the machine stopped before the pages reached the disk."""
+
+
+def tail_of(connection: sqlite3.Connection, log: Path) -> Tail | None:
+    """What SQLite dropped from the end of `log` when it opened it; None when nothing was, or nobody can tell any more.
+
+    Raises sqlite3.Error.
+    """
+    before = one(connection, "PRAGMA data_version")
+    busy, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    if busy or dropped_tail(log, frames) is None:
+        return None
+    connection.execute("BEGIN IMMEDIATE")  # now no other process is in the middle of an append
+    tail = dropped_tail(log, frames) if one(connection, "PRAGMA data_version") == before else None
+    connection.execute("ROLLBACK")
+    return tail
 
 
 def dropped_tail(log: Path, frames: int) -> Tail | None:
@@ -64,7 +82,7 @@ def _is_whole(header: bytes, frame: bytes) -> bool:
     if len(data) % 8:
         return False
     first, second = struct.unpack(">II", header[24:32])
-    for one, two in struct.iter_unpack(f"{order}II", data):
-        first = (first + one + second) & 0xFFFFFFFF
-        second = (second + two + first) & 0xFFFFFFFF
+    for even, odd in struct.iter_unpack(f"{order}II", data):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
     return (first, second) == struct.unpack(">II", frame[16:24])

@@ -83,6 +83,10 @@ if TYPE_CHECKING:
         KeyPattern as KeyPattern,
         TextMask as TextMask,
     )
+    from tenter.kernel.match import (
+        Matcher as Matcher,
+        compile_match as compile_match,
+    )
     from tenter.kernel.outcome import (
         Allow as Allow,
         Block as Block,
@@ -129,6 +133,9 @@ if TYPE_CHECKING:
         DEFAULT_TIMEOUT as DEFAULT_TIMEOUT,
         Runtime as Runtime,
     )
+    from tenter.kernel.span import (
+        Span as Span,
+    )
     from tenter.kernel.trace import (
         Detail as Detail,
         Trace as Trace,
@@ -173,6 +180,7 @@ __all__ = [
     "KeyPattern",
     "Link",
     "MASK",
+    "Matcher",
     "Mode",
     "OUTCOMES",
     "OnTimeout",
@@ -198,6 +206,7 @@ __all__ = [
     "SYSTEM_CLOCK",
     "SYSTEM_RANDOM",
     "Shape",
+    "Span",
     "Steps",
     "Stopped",
     "Suspend",
@@ -212,6 +221,7 @@ __all__ = [
     "check_code",
     "compile_chain",
     "compile_chains",
+    "compile_match",
     "conforms",
     "current_frame",
     "declarations",
@@ -302,6 +312,10 @@ __getattr__ = opener(
             "MASK",
             "TextMask",
         ),
+        "match": (
+            "Matcher",
+            "compile_match",
+        ),
         "outcome": (
             "Allow",
             "Block",
@@ -346,6 +360,7 @@ __getattr__ = opener(
             "DEFAULT_TIMEOUT",
             "Runtime",
         ),
+        "span": ("Span",),
         "trace": (
             "Detail",
             "Trace",

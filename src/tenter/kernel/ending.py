@@ -68,9 +68,14 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The body may or may not have acted: its process died in between, and it is not idempotent (D§11)."""
+    """The body may or may not have acted: its process died in between, and it is not idempotent (D§11).
+
+    `event` is the call as the body was given it, `digest` binds a person's answer to it.
+    """
 
     reason: str
+    event: Event | None = None
+    digest: str = ""
 
 
 Stopped: TypeAlias = Blocked | Suspended | Escalated | Retry | Failed

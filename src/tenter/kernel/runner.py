@@ -86,6 +86,20 @@ class Runner(Generic[B, A]):
         unwind(told, ending)
         return ending
 
+    async def work(self, before: B, body: Body[B]) -> Done[A] | Stopped:
+        """The work and the post chain, where the pre chain let `before` through once already, in a process that died.
+
+        Nobody in this process was told of the beginning. Raises as `run`.
+        """
+        told: Told = []
+        try:
+            ending = await self._worked(before, body, told)
+        except BaseException as error:
+            unwind(told, error)
+            raise
+        unwind(told, ending)
+        return ending
+
     async def finish(self, after: A) -> Done[A] | Stopped:
         """The post chain alone, on a result that is there already: the rest of an operation whose work is done."""
         return await self._post(after, [])
@@ -94,7 +108,9 @@ class Runner(Generic[B, A]):
         decision = await self.dispatcher.fire(self.plan.pre, event, self.trace, Part(told))
         if (ending := stopped(decision)) is not None:
             return ending
-        before = cast(B, decision.event)
+        return await self._worked(cast(B, decision.event), body, told)
+
+    async def _worked(self, before: B, body: Body[B], told: Told) -> Done[A] | Stopped:
         if self.steps is not None:
             await self.steps.acting(before)
         worked = await self._work(before, body, told)
@@ -113,7 +129,7 @@ class Runner(Generic[B, A]):
             before, outcome = cast(B, decision.event), decision.outcome
             worked = stopped(decision)
             if isinstance(outcome, Result):
-                worked = await self._after(before, outcome.value)
+                worked = await self.after(before, outcome.value)
         if worked is None:
             worked = await self._done(before, body)
         if not plan.onlookers.empty:
@@ -132,9 +148,10 @@ class Runner(Generic[B, A]):
             if issubclass(type(error), KeyboardInterrupt) or closes(error):
                 raise
             return self._failed(error)
-        return await self._after(before, value)
+        return await self.after(before, value)
 
-    async def _after(self, before: B, value: object) -> A | Stopped:
+    async def after(self, before: B, value: object) -> A | Stopped:
+        """The after-event of work that came to `value`, redacted; the failure where it does not fit."""
         operation = self.plan.operation
         if not operation.results and isinstance(before, operation.after):
             return before

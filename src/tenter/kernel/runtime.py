@@ -86,6 +86,21 @@ class Runtime:
             raise strange(event, operation.before, operation.name)
         return await self._runner(operation, trace, steps).run(event, body)
 
+    async def work(
+        self,
+        operation: Operation[B, A],
+        before: B,
+        body: Body[B],
+        *,
+        trace: Trace | None = None,
+        steps: Steps | None = None,
+    ) -> Done[A] | Stopped:
+        """The work and the end of an operation that was let through already, in a process that died since."""
+        self._check(operation)
+        if not isinstance(before, operation.before):
+            raise strange(before, operation.before, f"the work of {operation.name}")
+        return await self._runner(operation, trace, steps).work(before, body)
+
     async def finish(self, operation: Operation[B, A], after: A, *, trace: Trace | None = None) -> Done[A] | Stopped:
         """The post chain of an operation whose result is there already."""
         self._check(operation)
@@ -111,6 +126,10 @@ class Runtime:
             raise ValueError(f"{operation.name} is no leaf of only 'pre' and 'post'; do it with `run` or `span`")
         plan = cast("Plan[B, A]", self._plans[operation.name])
         return Boundary(self._dispatcher, plan, self.trace if trace is None else trace)
+
+    def digest(self, event: Event) -> str:
+        """Names the call that an event stands for, without its approval, which is bound to the rest."""
+        return self._dispatcher.digest(event)
 
     def dispatch(self, point: str, event: Event, *, trace: Trace | None = None) -> Coroutine[object, object, Decision]:
         """One point, awaited: its chain and its observers.

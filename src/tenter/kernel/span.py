@@ -4,17 +4,20 @@ Between them it remembers who was told of the beginning, so that whoever does no
 (D§3.5). A loop that goes on in another process closes a span that was opened in the first; nobody there was told.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar, cast
 
 from tenter.kernel.dispatch import Dispatcher
 from tenter.kernel.ending import Done, Stopped
 from tenter.kernel.event import Event
 from tenter.kernel.frame import Part, Told
-from tenter.kernel.runner import Plan, stopped, strike, unwind
+from tenter.kernel.outcome import Outcome, Result
+from tenter.kernel.runner import Plan, Runner, stopped, strike, unwind
 from tenter.kernel.trace import Trace
 
 B = TypeVar("B", bound=Event)
 A = TypeVar("A", bound=Event)
+T = TypeVar("T")
 
 
 class Span(Generic[B, A]):
@@ -34,6 +37,33 @@ class Span(Generic[B, A]):
         decision = await self._dispatcher.fire(self._plan.pre, event, self._trace, Part(self._told))
         return stopped(decision) or Done(cast(B, decision.event))
 
+    async def within(self, before: B, loop: Callable[[B], Awaitable[Done[A] | Stopped | T]]) -> Done[A] | Stopped | T:
+        """The `in` chain with the loop innermost: what the loop comes to, or what a hook answers in its place.
+
+        A loop that leaves off to go on later, in another process perhaps, comes to something else than an ending, and
+        `look_on` follows when it has ended. Raises as `open`.
+        """
+        outcome: Outcome | None = None
+        came: Done[A] | Stopped | T | None = None
+        if not self._plan.working.empty:
+            part = Part(self._told, self._plan.pre.guards)
+            decision = await self._dispatcher.fire(self._plan.working, before, self._trace, part)
+            before, outcome = cast(B, decision.event), decision.outcome
+            came = stopped(decision)
+            if isinstance(outcome, Result):
+                after = await Runner(self._dispatcher, self._plan, self._trace).after(before, outcome.value)
+                came = Done(after) if isinstance(after, self._plan.operation.after) else cast("Stopped", after)
+        if came is None:
+            came = await loop(before)
+        if isinstance(cast("object", came), Done | Stopped):
+            await self.look_on(before, outcome)
+        return came
+
+    async def look_on(self, before: B, outcome: Outcome | None = None) -> None:
+        """Tells the observers of the `in` point, after the loop; `outcome` is what a hook answered in its place."""
+        if not self._plan.onlookers.empty:
+            await self._dispatcher.fire(self._plan.onlookers, before, self._trace, Part(self._told, ended=outcome))
+
     async def close(self, event: A) -> A:
         """The post chain on how it ended; then whoever was told of the beginning and has no post there hears of it."""
         heard: Told = []
@@ -45,6 +75,10 @@ class Span(Generic[B, A]):
             ending = error
             raise
         finally:
-            told, self._told = self._told, []
-            strike(told, heard)
-            unwind(told, ending)
+            strike(self._told, heard)
+            self.leave(ending)
+
+    def leave(self, ending: object) -> None:
+        """Tells how it ended to those who were told of the beginning and heard of no end, once; innermost first."""
+        told, self._told = self._told, []
+        unwind(told, ending)

@@ -49,6 +49,16 @@ class Trace:
     def __len__(self) -> int:
         return len(self._raw)
 
+    def go_on(self, after: int) -> None:
+        """The first entry is number `after` + 1: the trace goes on with that of another process."""
+        assert not self._raw, "the numbers of entries that there are stand"
+        self._start = after + 1
+
+    @property
+    def last(self) -> int:
+        """The number of the last entry; where there is none, of the one before the first."""
+        return self._start - 1 + len(self._raw)
+
     def note(self, time: float, source: str, code: str, **details: Detail) -> None:
         """A decision of tenter itself: a guard fired, a budget checked, a limit reached."""
         self.add((time, "note", source, code, "", FrozenDict(details)))

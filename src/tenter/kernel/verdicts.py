@@ -290,10 +290,13 @@ def _closed(coroutine: "types.CoroutineType[object, object, object]") -> str:
 
 
 def _uneditable(asked: Suspend, event: Event) -> str | None:
-    """The first name in `editable` that does not begin with a field of the event, and what does, or None."""
+    """The first name in `editable` that does not begin with a field of the event, and what does, or None.
+
+    `*` stands for all that a person can change there.
+    """
     known = event.own_fields()
     for name in asked.editable:
-        if name.partition(".")[0] not in known:
+        if name != "*" and name.partition(".")[0] not in known:
             return f"{name!r}, which the event does not have; it has {', '.join(map(repr, known))}"
     return None
 

@@ -17,6 +17,7 @@ of it. Tuples and sets come back as lists, structs as mappings, and a float with
 """
 
 import base64
+import functools
 import hashlib
 import math
 import re
@@ -45,12 +46,14 @@ Fetch: TypeAlias = Callable[[str], Parts | None]
 """Gives what was kept apart for a digest; None when it is not at hand."""
 
 _MAX_INTEGER: Final = 2**53 - 1
-_FLAT_CHARACTERS: Final = LARGE_TEXT // 4  # of which no text can have more than 64 KB
+_PLAIN_CHARACTERS: Final = LARGE_TEXT // 4  # of which no text can have more than 64 KB
+_PLAIN_LEVELS: Final = 32
+_NEVER_PLAIN: Final = (object(),)
 _FAST_CHARACTERS: Final = 1_000_000  # msgspec holds the interpreter lock while it writes; the library goes in pieces
 _LOOKS_LIKE_A_MARK: Final = re.compile(r"\$+(?:(?:sha256|document|base64|text)\Z|text:)")
 _SURROGATE_OR_BACKSLASH: Final = re.compile(r"[\ud800-\udfff\\]")
 _ESCAPED: Final = re.compile(r"\\(\\|u[0-9a-f]{4})")
-_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
 _decode = msgspec.json.Decoder().decode
 
 
@@ -85,7 +88,7 @@ class Document:
 
     def __init__(self, value: object, *, at_most: int | None = None) -> None:
         """Raises `CanonicalError`; and `OversizeError` when `value` holds more than `at_most` characters and items."""
-        data = flat_form(value, at_most=at_most)
+        data = plain_form(value, at_most=at_most)
         if data is None:
             walk = _Walk(at_most)
             data = walk.write(value)
@@ -133,13 +136,22 @@ class Reference:
         return f"Reference({', '.join(map(repr, (self.digest, *self.marks)))})"
 
 
+def _mark_of(value: object) -> object:
+    if isinstance(value, Document):
+        return {"$document": value.digest.removeprefix(PREFIX)}
+    raise NotImplementedError(type(value).__qualname__)
+
+
+_encode_sorted = msgspec.json.Encoder(order="sorted", enc_hook=_mark_of).encode
+
+
 def canonical(value: object) -> bytes:
     """The canonical form of `value`, with the marks above.
 
     Raises `CanonicalError` for integers past 2^53-1 (never rounded), NaN and infinities, keys that are not text, more
     than 200 levels, and objects of classes that msgspec does not know.
     """
-    return flat_form(value) or _Walk(None).write(value)
+    return _plain_form(value, _PLAIN_CHARACTERS, documents=True) or _Walk(None).write(value)
 
 
 def digest(value: object) -> str:
@@ -155,56 +167,75 @@ def digest_of_bytes(*parts: bytes) -> str:
     return PREFIX + found.hexdigest()
 
 
-def restore(data: bytes, fetch: Fetch) -> object:
+def restore(data: bytes, fetch: Fetch, known: dict[str, object] | None = None) -> object:
     """The value that `data`, a canonical form, was made of; where `fetch` gives None, a `Reference` stands.
 
-    Raises `CanonicalError` when `data` is no canonical form.
+    What `known` holds by its digest is not fetched, and it takes the documents that are: one value then stands in many
+    places, and nobody may change it. Raises `CanonicalError` when `data` is no canonical form.
     """
     try:
-        return _unmark(_decode(data), fetch)
+        value = _decode(data)
+        return _Restoring(fetch, known).unmark(value) if _may_hold_marks(data) else value
     except CanonicalError:
         raise
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise CanonicalError(f"these bytes are no canonical form ({error})") from error
 
 
-def flat_form(value: object, *, at_most: int | None = None) -> bytes | None:
-    """The canonical form of a short, flat list or mapping that needs no mark; None leaves any other value to a walk.
+def plain_form(value: object, *, at_most: int | None = None) -> bytes | None:
+    """The canonical form of a short list, mapping or struct that needs no mark; None leaves any other value to a walk.
 
-    Most of what a journal writes is like that, and this takes less than half of a walk's time. `at_most` is that of
+    Most of what a journal writes is like that, and this takes a fraction of a walk's time. `at_most` is that of
     `Document`.
     """
-    room = _FLAT_CHARACTERS if at_most is None else min(_FLAT_CHARACTERS, at_most)
+    room = _PLAIN_CHARACTERS if at_most is None else min(_PLAIN_CHARACTERS, at_most)
+    return _plain_form(value, room, documents=False)
+
+
+def _plain_form(value: object, room: int, *, documents: bool) -> bytes | None:
+    """As `plain_form`, within `room` characters, and with `documents` also of what holds some."""
     try:
-        if isinstance(value, dict):
-            mapping = cast(dict[str, object], value)
-            keys = "".join(mapping)
-            room -= len(keys) + len(mapping)
-            is_flat = keys.isascii() and "$" not in keys and _are_plain(mapping.values(), room)
-        elif isinstance(value, list | tuple):
-            items = cast(Sequence[object], value)
-            is_flat = _are_plain(items, room - len(items))
-        else:
-            return None
-        return _encode_sorted(value) if is_flat else None
+        return _encode_sorted(value) if _room_after(value, room, _PLAIN_LEVELS, documents) >= 0 else None
     except (TypeError, UnicodeEncodeError):  # a key that is no text; lone surrogates
         return None
 
 
-def _are_plain(items: Iterable[object], characters: int) -> bool:
-    """Whether all are atoms that msgspec writes as RFC 8785 does, with so many characters at most."""
-    for item in items:
-        if type(item) is str:
-            characters -= len(item)
-        elif type(item) is int:
-            if not -_MAX_INTEGER <= item <= _MAX_INTEGER:
-                return False
-        elif type(item) is float:
-            if not _has_common_form(item):
-                return False
-        elif item is not None and type(item) is not bool:
-            return False
-    return characters >= 0
+def _room_after(value: object, room: int, levels: int, documents: bool) -> int:
+    """How many of `room` characters are left after a container; below 0 where there are none, or where anything in it
+    is not written by msgspec as RFC 8785 does."""
+    if isinstance(value, dict):
+        mapping = cast(dict[str, object], value)
+        keys = "".join(mapping)
+        room -= len(keys) + len(mapping)
+        items: Iterable[object] = mapping.values() if keys.isascii() and "$" not in keys else _NEVER_PLAIN
+    elif isinstance(value, list | tuple):
+        items = cast(Sequence[object], value)
+        room -= len(items)
+    elif isinstance(value, msgspec.Struct):
+        items = msgspec.structs.astuple(value) if (names := _names_of(type(value))) >= 0 else _NEVER_PLAIN
+        room -= names
+    else:
+        return room if documents and isinstance(value, Document) else -1
+    for item in items if levels else _NEVER_PLAIN:
+        kind = cast(object, type(item))
+        if kind is str:
+            room -= len(cast(str, item))
+        elif kind is int:
+            room = room if -_MAX_INTEGER <= cast(int, item) <= _MAX_INTEGER else -1
+        elif kind is float:
+            room = room if _has_common_form(cast(float, item)) else -1
+        elif item is not None and kind is not bool:
+            room = _room_after(item, room, levels - 1, documents)
+        if room < 0:
+            return -1
+    return room
+
+
+@functools.lru_cache(1024)
+def _names_of(cls: type[msgspec.Struct]) -> int:
+    """How long the names of its fields are; below 0 for a struct that may need a walk."""
+    names = "".join(cls.__struct_encode_fields__)
+    return len(names) + len(cls.__struct_fields__) if names.isascii() and "$" not in names else -1
 
 
 def _has_common_form(value: float) -> bool:
@@ -319,7 +350,7 @@ class _Walk:
         if isinstance(value, Document):
             self.kept |= value.kept
             self.kept[value.digest] = tuple(_cut(value.data))
-            return {"$document": value.digest.removeprefix(PREFIX)}
+            return _mark_of(value)
         if isinstance(value, Reference):
             return value.mark()
         if isinstance(value, bytes | bytearray | memoryview):
@@ -385,32 +416,55 @@ def _original_key(key: str) -> str:
     return key[1:] if key.startswith("$$") and _LOOKS_LIKE_A_MARK.match(key) else key
 
 
-def _unmark(value: object, fetch: Fetch) -> object:
-    if isinstance(value, dict):
-        return _unmark_mapping(cast(dict[str, object], value), fetch)
-    if isinstance(value, list):
-        return [_unmark(item, fetch) for item in cast(list[object], value)]
-    if type(value) is int and abs(value) > _MAX_INTEGER:
-        return float(value)  # an integer of this size is refused on the way in, so it was a float
-    return value
+def _may_hold_marks(data: bytes) -> bool:
+    """Whether anything in a canonical form may have to be undone: a mark, a key like one, or a float past 2^53-1."""
+    return b'"$' in data or b"0000000000000000" in data.translate(_DIGITS)
 
 
-def _unmark_mapping(value: dict[str, object], fetch: Fetch) -> object:
-    if len(value) == 1:
-        ((key, item),) = value.items()
-        if key in ("$sha256", "$document") and isinstance(item, str):
-            return _fetched(PREFIX + item, key, fetch)
-        if key in ("$base64", "$text"):
-            text = _unmark(item, fetch)
-            if isinstance(text, Reference):
-                return Reference(text.digest, key, *text.marks)
-            if isinstance(text, str):
-                return base64.b64decode(text) if key == "$base64" else _unescape(text)
-    return {_original_key(key): _unmark(item, fetch) for key, item in value.items()}
+class _Restoring:
+    """Undoes the marks of one value."""
 
+    __slots__ = ("fetch", "known")
 
-def _fetched(digest: str, mark: str, fetch: Fetch) -> object:
-    parts = fetch(digest)
-    if parts is None:
-        return Reference(digest, mark)
-    return "".join([part.decode() for part in parts]) if mark == "$sha256" else restore(b"".join(parts), fetch)
+    def __init__(self, fetch: Fetch, known: dict[str, object] | None) -> None:
+        self.fetch = fetch
+        self.known = known
+
+    def unmark(self, value: object) -> object:
+        kind = type(value)
+        if kind is dict:
+            return self.mapping(cast(dict[str, object], value))
+        if kind is list:
+            return [item if type(item) is str else self.unmark(item) for item in cast(list[object], value)]
+        if kind is int and abs(cast(int, value)) > _MAX_INTEGER:
+            return float(cast(int, value))  # an integer of this size is refused on the way in, so it was a float
+        return value
+
+    def mapping(self, value: dict[str, object]) -> object:
+        if len(value) == 1:
+            ((key, item),) = value.items()
+            if key in ("$sha256", "$document") and isinstance(item, str):
+                return self.fetched(PREFIX + item, key)
+            if key in ("$base64", "$text"):
+                text = self.unmark(item)
+                if isinstance(text, Reference):
+                    return Reference(text.digest, key, *text.marks)
+                if isinstance(text, str):
+                    return base64.b64decode(text) if key == "$base64" else _unescape(text)
+        return {
+            key if key[:1] != "$" else _original_key(key): item if type(item) is str else self.unmark(item)
+            for key, item in value.items()
+        }
+
+    def fetched(self, digest: str, mark: str) -> object:
+        if self.known is not None and digest in self.known:
+            return self.known[digest]
+        parts = self.fetch(digest)
+        if parts is None:
+            return Reference(digest, mark)
+        if mark == "$sha256":
+            return "".join([part.decode() for part in parts])
+        value = restore(b"".join(parts), self.fetch, self.known)
+        if self.known is not None:
+            self.known[digest] = value
+        return value

@@ -1,0 +1,285 @@
+"""Deletes the runs that ended long ago, and what was kept apart and no entry names any more.
+
+A piece at a time, each in a transaction of its own that is soon over, so that other writers get their turn. It may be
+killed between any two: a run vanishes at once, what is left of it is found by the next pruning. What is named is found
+by reading the whole journal, without a lock; so whatever an append names meanwhile is noted (`renewed`), as long as
+there is a `sweep`. Of two prunings at a time, the one that began last sweeps.
+"""
+
+import itertools
+import sqlite3
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import msgspec
+
+from tenter.journal.references import references
+from tenter.journal.rows import blob, one, row_ids
+from tenter.journal.store import Pruned
+
+PIECE_ROWS: Final = 1000
+PIECE_BYTES: Final = 1_000_000
+"""A piece of work ends with the row that brings it to so many rows or bytes."""
+
+_ROW_BYTES: Final = PIECE_BYTES // PIECE_ROWS
+"""What reading a row costs beside its bytes."""
+
+RENEW: Final = "INSERT OR IGNORE INTO renewed SELECT ? FROM sweep"
+"""What an append does for each digest that it names, within its transaction."""
+
+ENDED: Final = """
+SELECT number FROM streams NOT INDEXED
+WHERE kind = 'run' AND ended IS NOT NULL AND ended < :before AND number > :after
+AND holder = '' AND status NOT IN ('running', 'awaiting_approval')
+AND NOT EXISTS (SELECT 1 FROM streams AS above
+                WHERE above.kind = 'run' AND above.id = streams.parent AND above.ended IS NULL)
+"""
+"""Runs that nobody has or waits for. One whose parent is not over may be asked for again, should that be resumed."""
+
+_names: Final = itertools.count()
+
+Row = TypeVar("Row", tuple[int, int], tuple[bytes, int, int])
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be deleted: runs whose end is before `before` (microseconds), whole or, to `erase`, their content."""
+
+    before: int
+    erase: bool = False
+    dry: bool = False
+
+
+Pieces = Generator[Pruned, None, None]
+"""What each piece deleted. Whoever takes them one by one decides when the next one is done."""
+
+
+def pruning(connection: sqlite3.Connection, wanted: Wanted) -> Pieces:
+    """Delete what is wanted, piece by piece. Raises sqlite3.Error, and nothing of that piece is done then."""
+    work = _Work(connection, wanted)
+    yield from work.dry() if wanted.dry else work.real()
+
+
+class _Work:
+    """One pruning. `_number` is that of its sweep; once another pruning has begun one, this one stops sweeping."""
+
+    def __init__(self, connection: sqlite3.Connection, wanted: Wanted) -> None:
+        self._connection = connection
+        self._wanted = wanted
+        self._named = f"temp.named_{next(_names)}"  # two may share a connection
+        self._number = 0
+        self._read = 0
+        """Bytes read since the last piece of reading was over."""
+
+    def real(self) -> Pieces:
+        connection = self._connection
+        left = "SELECT EXISTS (SELECT 1 FROM pruned) OR EXISTS (SELECT 1 FROM sweep)"
+        if not self._ended(0, 1) and not one(connection, left):
+            return
+        connection.execute("PRAGMA secure_delete = ON")  # what is erased must not be found in the file's free pages
+        with self._transaction():
+            connection.execute("DELETE FROM sweep")
+            connection.execute("DELETE FROM renewed")
+            self._number = connection.execute("INSERT INTO sweep DEFAULT VALUES").lastrowid or 0
+        if self._wanted.erase:
+            yield from self._erase()
+        else:
+            yield from self._take_away()
+        yield from self._delete_entries()
+        connection.execute(f"CREATE TABLE {self._named} (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+        yield from self._find_named(lambda _: False)
+        yield from self._delete_kept()
+        with self._transaction():
+            if self._is_mine():
+                connection.execute("DELETE FROM sweep")
+                connection.execute("DELETE FROM renewed")
+        connection.execute(f"DROP TABLE {self._named}")
+
+    def dry(self) -> Pieces:
+        connection, after = self._connection, 0
+        runs = f"{self._named}_runs"
+        connection.execute(f"CREATE TABLE {self._named} (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+        connection.execute(f"CREATE TABLE {runs} (number INTEGER PRIMARY KEY)")
+        while numbers := self._ended(after, PIECE_ROWS):
+            after = numbers[-1]
+            connection.executemany(f"INSERT INTO {runs} VALUES (?)", [(number,) for number in numbers])
+            for number in numbers:
+                statement = "SELECT count(*), ifnull(sum(length(content)), 0) FROM entries WHERE id > ? AND id <= ?"
+                entries, size = connection.execute(statement, row_ids(number)).fetchone()
+                yield Pruned(runs=1, entries=entries, bytes=size)
+        if after:
+            goes = f"SELECT EXISTS (SELECT 1 FROM {runs} WHERE number = ?)"
+            yield from self._find_named(lambda number: bool(connection.execute(goes, (number,)).fetchone()[0]))
+            for rows in self._unnamed():
+                yield Pruned(bytes=sum(size for _, _, size in rows))
+        connection.execute(f"DROP TABLE {runs}")
+        connection.execute(f"DROP TABLE {self._named}")
+
+    def _ended(self, after: int, limit: int) -> Sequence[int]:
+        """The numbers above `after` of runs that are to go."""
+        erased = "AND erased = 0" if self._wanted.erase else ""
+        values = {"before": self._wanted.before, "after": after, "limit": limit}
+        rows = self._connection.execute(f"{ENDED} {erased} ORDER BY number LIMIT :limit", values)
+        return [number for (number,) in rows.fetchall()]
+
+    def _take_away(self) -> Pieces:
+        """Take the runs from the listing; their entries, which nobody finds any more, are left to delete."""
+        after = 0
+        while True:
+            with self._transaction():
+                numbers = self._ended(after, PIECE_ROWS // 10)
+                for number in numbers:
+                    self._forget_approvals(number)
+                    self._connection.execute("INSERT INTO pruned VALUES (?)", (number,))
+                    self._connection.execute("DELETE FROM streams WHERE number = ?", (number,))
+            if not numbers:
+                return
+            after = numbers[-1]
+            yield Pruned(runs=len(numbers))
+
+    def _delete_entries(self) -> Pieces:
+        connection, left = self._connection, "SELECT number FROM pruned LIMIT 1"
+        while connection.execute(left).fetchone():
+            done, rows = Pruned(), 0
+            with self._transaction():
+                while _is_small(done, rows) and (row := connection.execute(left).fetchone()):
+                    found = self._content_rows(row[0], "")
+                    connection.executemany("DELETE FROM entries WHERE id = ?", [(row_id,) for row_id, _ in found])
+                    done += Pruned(entries=len(found), bytes=sum(size for _, size in found))
+                    rows += 1 + len(found)
+                    if not found:
+                        connection.execute("DELETE FROM pruned WHERE number = ?", row)
+            yield done
+
+    def _erase(self) -> Pieces:
+        connection, after = self._connection, 0
+        while numbers := self._ended(after, 1):
+            done, rows = Pruned(), 0
+            with self._transaction():
+                while _is_small(done, rows) and numbers:
+                    found = self._content_rows(numbers[0], "AND content IS NOT NULL")
+                    blank = [(row_id,) for row_id, _ in found]
+                    connection.executemany("UPDATE entries SET content = NULL WHERE id = ?", blank)
+                    done += Pruned(runs=int(not found), entries=len(found), bytes=sum(size for _, size in found))
+                    rows += 1 + len(found)
+                    if not found:
+                        self._forget_approvals(numbers[0])
+                        connection.execute("UPDATE streams SET erased = 1 WHERE number = ?", numbers)
+                        after, numbers = numbers[0], self._ended(numbers[0], 1)
+            yield done
+
+    def _content_rows(self, number: int, where: str) -> Sequence[tuple[int, int]]:
+        """The ids of a stream's next rows, each with the size of its content, as many as make a piece."""
+        statement = f"SELECT id, ifnull(length(content), 0) FROM entries WHERE id > ? AND id <= ? {where} ORDER BY id"
+        rows = self._connection.execute(f"{statement} LIMIT {PIECE_ROWS}", row_ids(number)).fetchall()
+        return _up_to_a_piece(rows)
+
+    def _forget_approvals(self, number: int) -> None:
+        self._connection.execute("DELETE FROM approvals WHERE asked > ? AND asked <= ?", row_ids(number))
+
+    def _find_named(self, skips: Callable[[int], bool]) -> Pieces:
+        """Note all that the entries name, and what that names, of all streams but those that are skipped."""
+        number = 0
+        statement = "SELECT number FROM streams WHERE number > ? ORDER BY number LIMIT 1"
+        while row := self._connection.execute(statement, (number,)).fetchone():
+            (number,) = row
+            if skips(number):
+                continue
+            after, last = row_ids(number)
+            while rows := self._contents(after, last):
+                after = rows[-1][0]
+                for _, content in rows:
+                    for digest in references([content or b""]):
+                        yield from self._follow(digest)
+                    yield from self._count(_ROW_BYTES + len(content or b""))
+
+    def _follow(self, digest: str) -> Pieces:
+        """Note a digest, and all that is named by what was kept for it."""
+        left = [digest]
+        while left:
+            digest = left.pop()
+            noted = self._connection.execute(f"INSERT OR IGNORE INTO {self._named} VALUES (?)", (blob(digest),))
+            if noted.rowcount:
+                left += references(self._parts(digest))
+            yield from self._count(_ROW_BYTES)
+
+    def _count(self, size: int) -> Pieces:
+        """A piece of reading is over when it has come to so many bytes."""
+        self._read += size
+        if self._read > PIECE_BYTES:
+            self._read = 0
+            yield Pruned()
+
+    def _contents(self, after: int, last: int) -> Sequence[tuple[int, bytes | None]]:
+        statement = f"SELECT id, length(content) FROM entries WHERE id > ? AND id <= ? ORDER BY id LIMIT {PIECE_ROWS}"
+        rows = _up_to_a_piece(
+            [(row_id, size or 0) for row_id, size in self._connection.execute(statement, (after, last)).fetchall()]
+        )
+        if not rows:
+            return ()
+        read = "SELECT id, content FROM entries WHERE id > ? AND id <= ? ORDER BY id"
+        return self._connection.execute(read, (after, rows[-1][0])).fetchall()
+
+    def _parts(self, digest: str) -> Iterator[bytes]:
+        for part in itertools.count():
+            statement = "SELECT data FROM kept WHERE digest = ? AND part = ?"
+            row = self._connection.execute(statement, (blob(digest), part)).fetchone()
+            if row is None:
+                return
+            self._read += len(row[0])
+            yield row[0]
+
+    def _unnamed(self) -> Iterator[Sequence[tuple[bytes, int, int]]]:
+        """Digest, part and size of what is kept and was not named, in pages that may be empty."""
+        last: tuple[bytes, int] = (b"", -1)
+        statement = (
+            f"SELECT digest, part, length(data), digest IN {self._named} FROM kept"
+            f" WHERE (digest, part) > (?, ?) ORDER BY digest, part LIMIT {PIECE_ROWS}"
+        )
+        while rows := self._connection.execute(statement, last).fetchall():
+            last = rows[-1][:2]
+            yield [(digest, part, size) for digest, part, size, is_named in rows if not is_named]
+
+    def _delete_kept(self) -> Pieces:
+        for page in self._unnamed():
+            rest = page
+            while piece := _up_to_a_piece(rest):
+                rest = rest[len(piece) :]
+                with self._transaction():
+                    if not self._is_mine():
+                        return
+                    size = sum([self._delete_part(*row) for row in piece])
+                yield Pruned(bytes=size)
+            yield from self._count(len(page) * _ROW_BYTES)
+
+    def _delete_part(self, digest: bytes, part: int, size: int) -> int:
+        """Delete it unless somebody named it meanwhile; the bytes that this frees."""
+        if self._connection.execute("SELECT 1 FROM renewed WHERE digest = ?", (digest,)).fetchone():
+            return 0
+        self._connection.execute("DELETE FROM kept WHERE digest = ? AND part = ?", (digest, part))
+        return size
+
+    def _is_mine(self) -> bool:
+        return one(self._connection, "SELECT ifnull(max(number), 0) FROM sweep") == self._number
+
+    @contextmanager
+    def _transaction(self) -> Generator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+
+def _is_small(done: Pruned, rows: int) -> bool:
+    return rows < PIECE_ROWS and done.bytes < PIECE_BYTES
+
+
+def _up_to_a_piece(rows: Sequence[Row]) -> Sequence[Row]:
+    """The first of `rows`, of which each has its size at its end, as many as make a piece."""
+    sizes = itertools.accumulate(row[-1] for row in rows)
+    full = next((count for count, size in enumerate(sizes, 1) if size >= PIECE_BYTES), len(rows))
+    return rows[:full]

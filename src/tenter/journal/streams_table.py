@@ -1,0 +1,107 @@
+"""The table of streams: what a listing shows of each, kept up to date as entries are appended.
+
+It folds with `summary.summarise` and decides nothing. Every function works within the caller's transaction and raises
+sqlite3.Error.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final
+
+from tenter.journal.entry import Entry, Stream, StreamKind
+from tenter.journal.rows import one
+from tenter.journal.summary import SHOWN, StreamSummary, summarise
+
+_COLUMNS: Final = "kind, id, name, status, started, ended, holder, cancelling, parent"
+
+
+def number_of(connection: sqlite3.Connection, stream: Stream) -> int | None:
+    """The stream's number; None where it has no entry."""
+    row = connection.execute(
+        "SELECT number FROM streams WHERE kind = ? AND id = ?", (stream.kind, stream.id)
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def stream_of(connection: sqlite3.Connection, number: int) -> Stream | None:
+    """The stream with that number; None where it was pruned."""
+    row = connection.execute("SELECT kind, id FROM streams WHERE number = ?", (number,)).fetchone()
+    return None if row is None else Stream(*row)
+
+
+def is_there(connection: sqlite3.Connection, number: int) -> bool:
+    """Whether the stream with that number was not pruned."""
+    return connection.execute("SELECT 1 FROM streams WHERE number = ?", (number,)).fetchone() is not None
+
+
+def begin(connection: sqlite3.Connection, stream: Stream, started: int, *, keyed: int) -> int:
+    """A new stream, whose first entry has the time `started`. The number it gets was never another stream's.
+
+    It is chained under the key with the `key_number` `keyed`.
+    """
+    row = (stream.kind, stream.id, "", "", started, keyed)
+    statement = "INSERT INTO streams (kind, id, name, status, started, keyed) VALUES (?, ?, ?, ?, ?, ?)"
+    cursor = connection.execute(statement, row)
+    assert cursor.lastrowid is not None, "a row was inserted"
+    return cursor.lastrowid
+
+
+def keyed(connection: sqlite3.Connection, number: int) -> int:
+    """The `key_number` of the key under which the stream is chained; 0 without one."""
+    return one(connection, f"SELECT keyed FROM streams WHERE number = {number}")
+
+
+def show(connection: sqlite3.Connection, number: int, entries: Sequence[Entry]) -> None:
+    """Fold what is appended to the stream into its row."""
+    shown = [entry for entry in entries if entry.kind in SHOWN]
+    if not shown:
+        return
+    found = connection.execute(f"SELECT {_COLUMNS} FROM streams WHERE number = ?", (number,)).fetchone()
+    summary = _summary(found)
+    for entry in shown:
+        summary = summarise(summary, entry)
+    row = (summary.name, summary.status, summary.ended, summary.holder, summary.cancelling, summary.parent, number)
+    connection.execute(
+        "UPDATE streams SET name = ?, status = ?, ended = ?, holder = ?, cancelling = ?, parent = ? WHERE number = ?",
+        row,
+    )
+
+
+def summary_of(connection: sqlite3.Connection, stream: Stream) -> StreamSummary | None:
+    """What a listing shows of the stream; None where it has no entry."""
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM streams WHERE kind = ? AND id = ?", (stream.kind, stream.id)
+    ).fetchone()
+    return None if row is None else _summary(row)
+
+
+def summaries(connection: sqlite3.Connection, kind: StreamKind | None, limit: int | None) -> Sequence[StreamSummary]:
+    """What a listing shows, the last begun first."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM streams {'WHERE kind = ?' if kind else ''} ORDER BY number DESC LIMIT ?",
+        (*([kind] if kind else []), -1 if limit is None else limit),
+    )
+    return [_summary(row) for row in rows]
+
+
+CANCELLING: Final = "SELECT id FROM streams INDEXED BY streams_cancelling WHERE cancelling = 1 AND kind = 'run'"
+"""Reads an index that holds nothing else; left to itself SQLite prefers one by which it reads every run."""
+
+
+def cancelling(connection: sqlite3.Connection) -> frozenset[str]:
+    """As `Store.cancelling`."""
+    return frozenset([identifier for (identifier,) in connection.execute(CANCELLING)])
+
+
+def _summary(row: tuple[StreamKind, str, str, str, int, int | None, str, int, str]) -> StreamSummary:
+    kind, identifier, name, status, started, ended, holder, is_cancelling, parent = row
+    return StreamSummary(
+        stream=Stream(kind, identifier),
+        name=name,
+        status=status,
+        started=started,
+        ended=ended,
+        holder=holder,
+        cancelling=bool(is_cancelling),
+        parent=parent,
+    )
