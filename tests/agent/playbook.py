@@ -4,16 +4,22 @@
     standing = playbook.play()
 
 Where no `<<` follows, the operation does its own work; one line may name several that do. A second pass of a path ends
-in `#2`.
+in `#2`. Beside operations there are the lines `open`, `close <status>`, `suspend <paths>`, `decide` (everybody approves
+where nothing else is said) and `wait <seconds>`.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+import dataclasses
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar, cast
 
 import msgspec
+from tests.agent.playbook_work import Answer, Results, Stopped, approve, begins, digest_of, done, expire, nobody
 
 from tenter.agent import BLANK, AgentLoop, Ended, Plan, Standing, Waiting
 from tenter.catalogue import (
+    SUBTASK_SPAWNED,
+    ApprovalDecision,
+    ApprovalRequest,
     Envelope,
     ErrorInfo,
     InputEvent,
@@ -25,11 +31,13 @@ from tenter.catalogue import (
     RunEndEvent,
     RunStartEvent,
     Status,
+    SubtaskResult,
+    SubtaskSpawnedEvent,
+    SubtaskSpawnEvent,
     TaskRef,
     TaskStateChangedEvent,
     ToolCall,
     ToolInfo,
-    ToolResult,
     Usage,
 )
 from tenter.kernel import Blocked, Done, Escalated, Event, Failed, Operation, Requirement, Retry, Suspended, Unknown
@@ -38,12 +46,13 @@ B = TypeVar("B", bound=Event)
 A = TypeVar("A", bound=Event)
 T = TypeVar("T")
 
-Stopped = Blocked | Suspended | Escalated | Retry | Failed | Unknown
-Results = Mapping[str, object]
+Outcome = Results | Stopped | Waiting | Answer | BaseException
 
 SHELL = ToolInfo(name="shell")
+LOOKUP = ToolInfo(name="lookup", idempotent=True)
 ENVELOPE = Envelope(run_id="run-1", task=TaskRef(id="run-1", name="fix"), correlation_id="run-1")
-PLAN = Plan(envelope=ENVELOPE, input="make it green", instructions="You fix tests.", tools=(SHELL,))
+PLAN = Plan(envelope=ENVELOPE, input="make it green", instructions="You fix tests.", tools=(SHELL, LOOKUP))
+SIDE_BY_SIDE = msgspec.structs.replace(PLAN, parallel_tools=True)
 
 START = 1_000.0
 
@@ -54,34 +63,30 @@ NOTHING: Results = {}
 LEAVES = ("0.task.created.0", "0.request.received.0", "1.llm.invoked.0", "1.tool_calls.extracted.0", "1.tool.invoked.0")
 """The operations that a run with one tool call cannot go on without, in order; `task.complete` follows later."""
 
-WORK: Mapping[str, Callable[[Any], Results]] = {
-    "task.created": lambda event: {"task": event.task},
-    "request.received": lambda event: {"input": event.input},
-    "llm.invoked": lambda event: {"response": ModelResponse(model="m", text="done", cost_usd=0.0)},
-    "tool_calls.extracted": lambda event: {"calls": event.response.tool_calls},
-    "tool.invoked": lambda event: {"result": ToolResult(output=f"{event.call.name} ran")},
-    "task.complete": lambda event: {"verdict": "complete", "output": event.output},
-    "activity.failed": lambda event: {"error": event.error},
-}
-"""What each operation does where the playbook says nothing."""
-
 
 class Playbook:
     """Meets `tenter.agent.Engine`. What was asked for stands in `asked`, with the event that came along."""
 
     def __init__(self) -> None:
-        self.script: list[tuple[str, Results | Stopped | BaseException]] = []
+        self.script: list[tuple[str, Outcome]] = []
         self.asked: list[tuple[str, object]] = []
         self.lasts: dict[int, float] = {}
-        self.time = START
+        self.time = self.last = START
+        self.times: dict[str, float] = {}
         self.passes: dict[str, int] = {}
+        self.begun: dict[str, int] = {}
         self.results: dict[str, Event] = {}
+        self.drawn: list[str] = []
+        self.jitter = 0.0
+        """What chance gives: 0 makes every wait half of the whole."""
+        self.order: Sequence[int] | None = None
+        """In which order branches run that run side by side; None: in theirs."""
 
     def __rshift__(self, request: str) -> Self:
         self.script.extend((line, NOTHING) for line in request.split(", "))
         return self
 
-    def __lshift__(self, ending: Results | Stopped | BaseException) -> Self:
+    def __lshift__(self, ending: Outcome) -> Self:
         self.script[-1] = (self.script[-1][0], ending)
         return self
 
@@ -90,20 +95,40 @@ class Playbook:
         self.lasts[len(self.script) - 1] = seconds
         return self
 
+    def changing(self, step: int, after: Status) -> Self:
+        """Then the run's status changes from what it was."""
+        changes = [line for line, _ in self.script if ".task.state_changed." in line]
+        before = changes[-1].partition("->")[2] if changes else "pending"
+        return self >> f"{step}.task.state_changed.{len(changes)} {before}->{after}"
+
     def ending(self, step: int, status: Status) -> Self:
-        """Then the running run comes to a terminal status, and is closed."""
-        return self >> f"{step}.task.state_changed.1 running->{status}, close {status}"
+        """Then the run comes to a terminal status, and is closed."""
+        return self.changing(step, status) >> f"close {status}"
 
-    def suspending(self, path: str) -> Self:
-        """Then the running run waits for a person."""
-        return self >> f"suspend {path}, {path[0]}.task.state_changed.1 running->awaiting_approval"
+    def suspending(self, *paths: str, answer: Answer = nobody) -> Self:
+        """Then the running run asks people about `paths`, which is what waits on unless there is an answer."""
+        for path in paths:
+            self._pass_of("help.requested", path)
+        self.script.append((f"suspend {' and '.join(paths)}", NOTHING))
+        return self.changing(int(paths[0][0]), "awaiting_approval") >> "decide" << answer
 
-    def having_used(self, path: str, cost: float) -> Self:
-        """The model answered at `path` for that much, and the post chain withheld the response."""
-        request = ModelRequest(alias="default", model="m", messages=())
+    def deciding(self, *paths: str, answer: Answer = approve) -> Self:
+        """As `suspending`, and the decisions are told unless nobody decided in time."""
+        self.suspending(*paths, answer=answer)
+        for path in paths if answer is not expire else ():
+            self._pass_of("help.decided", path)
+        return self
+
+    def approving(self, *paths: str, answer: Answer = approve) -> Self:
+        """As `deciding`, and the run goes on."""
+        return self.deciding(*paths, answer=answer).changing(int(paths[0][0]), "running")
+
+    def having_used(self, request: str, cost: float) -> Self:
+        """The model answered at `request` for that much, and the post chain withheld the response."""
+        asked = ModelRequest(alias="default", model="m", messages=())
         response = ModelResponse(model="m", usage=Usage(output_tokens=7), cost_usd=cost)
-        event = ModelResponseEvent(envelope=PLAN.envelope, op=Op(id=path), request=request, response=response)
-        self.results[path] = event
+        event = ModelResponseEvent(envelope=PLAN.envelope, op=Op(id=request), request=asked, response=response)
+        self.results[request] = event
         return self
 
     def play(self, plan: Plan = PLAN) -> Standing:
@@ -123,14 +148,51 @@ class Playbook:
     async def run(
         self, path: str, operation: Operation[B, A], event: B
     ) -> Done[A] | Blocked | Suspended | Escalated | Retry | Failed | Unknown:
-        number = self.passes[path] = self.passes.get(path, 0) + 1
-        request = path if number == 1 else f"{path}#{number}"
+        request = self._next_pass(path)
         if isinstance(event, TaskStateChangedEvent):
             request = f"{path} {event.before}->{event.after}"
-        ending = self._next(request, event)
-        if not isinstance(ending, Mapping):
+        ending = self._next(request, event, path)
+        self.begun[path] = self.begun.get(path, 0) + begins(ending)
+        if isinstance(ending, Suspended) and not ending.digest:
+            return dataclasses.replace(ending, event=event, digest=self.digest(event))
+        assert not isinstance(ending, Waiting)
+        assert not callable(ending)
+        if isinstance(ending, Stopped):
             return ending
         return Done(done(operation, event, ending))
+
+    async def spawn(
+        self, path: str, event: SubtaskSpawnEvent
+    ) -> Done[SubtaskSpawnedEvent] | Waiting | Blocked | Failed:
+        ending = self._next(self._next_pass(path), event, path)
+        if isinstance(ending, Waiting | Blocked | Failed):
+            return ending
+        result = cast("Results", ending).get("result", SubtaskResult(run_id="", task="", status="completed"))
+        return Done(done(SUBTASK_SPAWNED, event, {"result": result}))
+
+    async def together(self, branches: Sequence[Coroutine[object, object, T]]) -> Sequence[T]:
+        results: dict[int, T] = {}
+        try:
+            for index in self.order or range(len(branches)):
+                results[index] = await branches[index]
+        finally:
+            for branch in branches:
+                branch.close()
+        return [results[index] for index in range(len(branches))]
+
+    async def wait(self, path: str, seconds: float) -> None:
+        self._next(f"wait {seconds:g}", path)
+        self.time += seconds
+
+    def worked(self, path: str) -> Event | None:
+        number = self.passes.get(path, 0)
+        return self.results.get(path if number == 1 else f"{path}#{number}")
+
+    def attempts(self, path: str) -> int:
+        return self.begun.get(path, 0)
+
+    def digest(self, event: Event) -> str:
+        return digest_of(event)
 
     async def open(self, event: RunStartEvent) -> Done[RunStartEvent] | Blocked | Failed:
         ending = self._next("open", event)
@@ -139,39 +201,52 @@ class Playbook:
         assert isinstance(ending, Blocked | Failed)
         return ending
 
-    def worked(self, path: str) -> Event | None:
-        return self.results.get(path)
-
     async def suspend(self, waiting: Waiting) -> None:
-        self._next(f"suspend {waiting.path}", waiting)
+        self._next(f"suspend {' and '.join(map(named, waiting.requests))}", waiting)
+
+    async def decisions(self, requests: tuple[ApprovalRequest, ...]) -> tuple[ApprovalDecision, ...] | None:
+        ending = self._next("decide", requests)
+        answer = approve if isinstance(ending, Mapping) else cast("Answer", ending)
+        decided = [decision for request in requests if (decision := answer(request)) is not None]
+        ends = any(decision.decision in ("reject", "expire") for decision in decided)
+        return tuple(decided) if ends or len(decided) == len(requests) else None
 
     async def close(self, event: RunEndEvent) -> None:
         self._next(f"close {event.status}", event)
 
-    def now(self) -> float:
-        return self.time
+    def now(self, path: str = "") -> float:
+        return self.times.get(path, 0.0) if path else self.last
 
     def random(self, path: str) -> float:
-        raise AssertionError(f"nothing draws yet, and {path!r} did")
+        self.drawn.append(path)
+        return self.jitter
 
-    def _next(self, request: str, event: object) -> Results | Stopped:
+    def _next_pass(self, path: str) -> str:
+        number = self.passes[path] = self.passes.get(path, 0) + 1
+        return path if number == 1 else f"{path}#{number}"
+
+    def _pass_of(self, operation: str, path: str) -> None:
+        """The line of `operation` about what is at `path`."""
+        own = f"{path[0]}.{operation}.{path.rpartition('.')[2]}"
+        number = 1 + sum(line == own or line.startswith(f"{own}#") for line, _ in self.script)
+        self.script.append((own if number == 1 else f"{own}#{number}", NOTHING))
+
+    def _next(self, request: str, event: object, path: str = "") -> Results | Stopped | Waiting | Answer:
         line = len(self.asked)
         self.asked.append((request, event))
         expected, ending = self.script[line] if line < len(self.script) else ("nothing more", NOTHING)
         assert request == expected, f"line {line + 1}: the loop asked for {request!r}, expected {expected!r}"
         self.time += self.lasts.get(line, 0.0)
+        self.times[path] = self.time
+        if not request.startswith(("suspend", "decide", "wait")):  # these are no outcomes
+            self.last = self.time
         if isinstance(ending, BaseException) and not isinstance(ending, Retry):
             raise ending
         return ending
 
 
-def done(operation: Operation[B, A], event: B, results: Results) -> A:
-    """The after-event of an operation's own work, with other `results` where they are given."""
-    if not operation.results:
-        return cast(A, event)
-    own = WORK[operation.name](event)
-    carried = {name: getattr(event, name) for name in operation.after.__struct_fields__ if hasattr(event, name)}
-    return operation.after(**{**carried, **own, **results})
+def named(request: ApprovalRequest) -> str:
+    return request.path if request.run_id == ENVELOPE.run_id else f"{request.run_id}:{request.path}"
 
 
 def finished(running: Coroutine[object, object, T]) -> T:
@@ -188,12 +263,17 @@ def begun() -> Playbook:
     return Playbook() >> "open, 0.task.state_changed.0 pending->running, 0.task.created.0, 0.request.received.0"
 
 
-def until(leaf: str) -> Playbook:
-    """A run that has just asked for `leaf`, one of LEAVES."""
+def until(leaf: str, tool: str = "shell") -> Playbook:
+    """A run that has just asked for `leaf`, one of LEAVES; its call is one of `tool`."""
     playbook = Playbook() >> "open" >> "0.task.state_changed.0 pending->running"
     for path in LEAVES[: LEAVES.index(leaf) + 1]:
-        playbook = playbook >> path << (calls("shell") if path == "1.llm.invoked.0" else NOTHING)
+        playbook = playbook >> path << (calls(tool) if path == "1.llm.invoked.0" else NOTHING)
     return playbook
+
+
+def calling(*names: str) -> Playbook:
+    """A run whose model just asked for these tools."""
+    return begun() >> "1.llm.invoked.0" << calls(*names) >> "1.tool_calls.extracted.0"
 
 
 def plainly(ending: Results | Stopped | None = None) -> Playbook:
@@ -210,18 +290,28 @@ def said(text: str, *, tokens: tuple[int, int] = (0, 0), cost: float | None = 0.
     return {"response": ModelResponse(model="m", text=text, usage=usage, cost_usd=cost, output=output)}
 
 
-def calls(*names: str) -> Results:
+def calls(*names: str, arguments: Mapping[str, object] = NOTHING) -> Results:
     """A model's answer that calls tools: ids are `c0`, `c1`, … in order."""
-    asked = tuple(ToolCall(id=f"c{number}", name=name) for number, name in enumerate(names))
-    return {"response": ModelResponse(model="m", text="let me see", tool_calls=asked, cost_usd=0.0)}
+    return asks(ToolCall(id=f"c{number}", name=name, arguments=arguments) for number, name in enumerate(names))
 
 
-ASKED = Suspended(
-    requirements=(Requirement(hook="asker", reason="ask first"),),
-    event=InputEvent(envelope=ENVELOPE, op=BLANK, input="the call as it stands"),
-    digest="sha256:1",
-)
-"""What a hook's Suspend comes to."""
+def asks(made: Iterable[ToolCall]) -> Results:
+    """A model's answer that makes these calls."""
+    return {"response": ModelResponse(model="m", text="let me see", tool_calls=tuple(made), cost_usd=0.0)}
+
+
+def suspended(*requirements: Requirement) -> Suspended:
+    """What hooks' Suspends come to, on whatever call it is."""
+    return Suspended(requirements=requirements, event=InputEvent(envelope=ENVELOPE, op=BLANK, input=""), digest="")
+
+
+ASKED = suspended(Requirement(hook="asker", reason="ask first"))
+REFUSED = Blocked(reason="not today", code="policy_denied", hook="guard")
+STOPPED = Blocked(reason="enough", code="policy_denied", hook="guard", stop=True)
+HANDED_OVER = Escalated(reason="too hot", queue="oncall", hook="guard")
+BROKEN = Failed(message="it broke", code="provider_permanent", exception="ProviderError")
+BUSY = Failed(message="come back later", code="provider_transient", exception="ProviderError")
+LATE = Failed(message="too late", code="timeout")
 
 
 def error_of(standing: Standing) -> ErrorInfo:

@@ -1,14 +1,16 @@
 import msgspec
 import pytest
 from tests.agent.playbook import (
-    ASKED,
-    DUE,
-    LEAVES,
+    BROKEN,
     NOTHING,
     PLAN,
+    REFUSED,
+    SIDE_BY_SIDE,
     START,
+    STOPPED,
     Playbook,
     begun,
+    calling,
     calls,
     error_of,
     finished,
@@ -19,13 +21,12 @@ from tests.agent.playbook import (
 )
 
 from tenter.agent.loop import AgentLoop
-from tenter.agent.plan import Ended, Standing, Waiting, status_of
+from tenter.agent.plan import Ended, Plan, Standing
 from tenter.catalogue import (
     ErrorInfo,
     Limits,
     Message,
     ModelResponse,
-    Status,
     TaskRef,
     ToolCall,
     ToolInfo,
@@ -33,12 +34,7 @@ from tenter.catalogue import (
     ToolSpec,
     Usage,
 )
-from tenter.kernel import Blocked, Escalated, Failed, Retry, Unknown
-
-REFUSED = Blocked(reason="not today", code="policy_denied", hook="guard")
-BROKEN = Failed(message="it broke", code="provider_permanent", exception="ProviderError")
-LATE = Failed(message="too late", code="timeout")
-HANDED_OVER = Escalated(reason="too hot", queue="oncall", hook="guard")
+from tenter.kernel import Retry
 
 # What fires, and in which order
 
@@ -101,8 +97,8 @@ def test_a_call_carries_its_tool_and_an_unknown_one_none() -> None:
     playbook = until("1.tool_calls.extracted.0") << {
         "calls": (ToolCall(id="c0", name="shell"), ToolCall(id="c1", name="nope"))
     }
-    playbook = playbook >> "1.tool.invoked.0" >> "1.tool.invoked.1" << REFUSED >> "2.llm.invoked.0" << ASKED
-    playbook.suspending("2.llm.invoked.0").play()
+    playbook = playbook >> "1.tool.invoked.0" >> "1.tool.invoked.1" << REFUSED >> "2.llm.invoked.0" << REFUSED
+    playbook.ending(2, "blocked").play()
     assert playbook.event("1.tool.invoked.0").tool == ToolInfo(name="shell")
     assert playbook.event("1.tool.invoked.1").tool is None
 
@@ -163,124 +159,7 @@ def test_a_start_that_fails_is_told_of_once() -> None:
     assert error_of(playbook.play()).details["operation"] == "run"
 
 
-@pytest.mark.parametrize(
-    ("asked", "in_force"),
-    [
-        (Limits(deadline=1_500.0, max_steps=3), Limits(deadline=1_500.0, max_steps=3)),
-        (Limits(deadline=9_999.0, max_steps=99), Limits(deadline=2_000.0, max_steps=10)),
-        (Limits(deadline=None, max_steps=10), Limits(deadline=2_000.0, max_steps=10)),
-    ],
-)
-def test_a_start_tightens_limits_and_never_loosens_them(asked: Limits, in_force: Limits) -> None:
-    playbook = until("0.task.created.0")
-    playbook.script[0] = ("open", {"limits": asked})
-    playbook = (playbook << REFUSED).ending(0, "blocked")
-    playbook.play(msgspec.structs.replace(PLAN, limits=Limits(deadline=2_000.0, max_steps=10)))
-    assert playbook.event("close blocked").limits == in_force
-
-
-# Refused, asked for, handed over, failed
-
-
-@pytest.mark.parametrize("leaf", LEAVES[:-1])
-def test_a_refused_operation_ends_the_run_blocked(leaf: str) -> None:
-    playbook = (until(leaf) << REFUSED).ending(int(leaf[0]), "blocked")
-    assert error_of(playbook.play()).message == "not today"
-
-
-def test_a_refused_output_ends_the_run_blocked() -> None:
-    playbook = plainly(REFUSED).ending(1, "blocked")
-    assert error_of(playbook.play()).code == "policy"
-
-
-def test_a_refused_call_gets_a_stand_in_and_the_run_goes_on() -> None:
-    playbook = until("1.tool.invoked.0") << REFUSED >> "2.llm.invoked.0" << REFUSED
-    standing = playbook.ending(2, "blocked").play()
-    assert told(standing) == ["Refused by the hook 'guard': not today"]
-    assert standing.progress.messages[-1].is_error
-
-
-def test_a_refusal_with_stop_ends_the_run_at_the_call() -> None:
-    playbook = until("1.tool.invoked.0") << Blocked(reason="enough", code="policy_denied", hook="guard", stop=True)
-    assert error_of(playbook.ending(1, "blocked").play()).message == "enough"
-
-
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_a_suspension_is_durable_before_anybody_is_told_and_closes_nothing(leaf: str) -> None:
-    playbook = (until(leaf) << ASKED).suspending(leaf)
-    standing = playbook.play()
-    assert standing == Waiting(operation=leaf[2:-2], path=leaf, suspended=ASKED, progress=standing.progress)
-    change = playbook.event(f"{leaf[0]}.task.state_changed.1 running->awaiting_approval")
-    assert change.reason == "approval_required"
-
-
-def test_an_output_can_wait_for_a_person() -> None:
-    assert isinstance(plainly(ASKED).suspending("1.task.complete.0").play(), Waiting)
-
-
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_an_escalation_ends_the_run_in_the_hands_of_its_queue(leaf: str) -> None:
-    playbook = until(leaf) << HANDED_OVER
-    playbook = playbook.ending(int(leaf[0]), "escalated")
-    error = error_of(playbook.play())
-    assert error.message == "too hot"
-    assert error.details == {"code": "escalated", "queue": "oncall", "hook": "guard"}
-
-
-@pytest.mark.parametrize("leaf", LEAVES[:-1])
-def test_a_failure_is_told_of_once_and_ends_the_run_as_hooks_classified_it(leaf: str) -> None:
-    classified = ErrorInfo(code="provider_transient", message="the provider is down")
-    playbook = until(leaf) << BROKEN >> f"{leaf[0]}.activity.failed.0" << {"error": classified}
-    assert error_of(playbook.ending(int(leaf[0]), "failed").play()) == classified
-    event = playbook.event(f"{leaf[0]}.activity.failed.0")
-    assert (event.operation, event.step, event.attempt) == (leaf[2:-2], int(leaf[0]), 1)
-    assert event.error == ErrorInfo(
-        code="provider_permanent",
-        message="it broke",
-        details={"operation": leaf[2:-2], "exception": "ProviderError"},
-    )
-
-
-def test_each_failed_call_is_told_of_once_and_the_run_goes_on() -> None:
-    playbook = begun() >> "1.llm.invoked.0" << calls("shell", "shell") >> "1.tool_calls.extracted.0"
-    playbook = playbook >> "1.tool.invoked.0" << Failed(message="no disk", code="tool") >> "1.activity.failed.0"
-    playbook = playbook >> "1.tool.invoked.1" << Failed(message="raw", hook="guard") >> "1.activity.failed.1"
-    playbook = playbook >> "2.llm.invoked.0" << REFUSED
-    standing = playbook.ending(2, "blocked").play()
-    assert told(standing) == ["The call failed: no disk", "The hook 'guard' failed, so this call has no result."]
-
-
-@pytest.mark.parametrize("ending", [BROKEN, REFUSED, Unknown(reason="gone")])
-def test_what_fails_at_a_failure_is_not_told_of_again(ending: Failed | Blocked | Unknown) -> None:
-    playbook = until("1.llm.invoked.0") << BROKEN >> "1.activity.failed.0" << ending
-    assert error_of(playbook.ending(1, "failed").play()).message == "it broke"
-
-
-@pytest.mark.parametrize("failing", ["1.llm.invoked.0", "1.tool.invoked.0"])
-def test_a_person_can_be_asked_about_a_failure(failing: str) -> None:
-    playbook = until(failing) << BROKEN >> "1.activity.failed.0" << ASKED
-    assert isinstance(playbook.suspending("1.activity.failed.0").play(), Waiting)
-
-
-@pytest.mark.parametrize(
-    ("ending", "status"),
-    [(HANDED_OVER, "escalated"), (Blocked(reason="enough", code="blocked", hook="guard", stop=True), "blocked")],
-)
-def test_a_failed_call_can_end_the_run_where_a_hook_says_so(ending: Escalated | Blocked, status: Status) -> None:
-    playbook = until("1.tool.invoked.0") << BROKEN >> "1.activity.failed.0" << ending
-    assert status_of(playbook.ending(1, status).play()) == status
-
-
-@pytest.mark.promise(9)
-def test_a_call_that_may_have_acted_is_a_persons_to_judge() -> None:
-    playbook = (until("1.tool.invoked.0") << Unknown(reason="its process died")).suspending("1.tool.invoked.0")
-    standing = playbook.play()
-    assert isinstance(standing, Waiting)
-    assert [(asked.code, asked.reason) for asked in standing.suspended.requirements] == [
-        ("unknown", "its process died")
-    ]
-    assert standing.suspended.event == playbook.event("1.tool.invoked.0")
-    assert standing.suspended.digest == ""
+# Asked again
 
 
 def test_a_retried_response_is_asked_for_again_with_the_feedback() -> None:
@@ -315,6 +194,69 @@ def test_more_retries_than_a_run_may_have_block_it(last: str) -> None:
     error = error_of(playbook.play())
     assert error.details == {"code": "repairs_exhausted"}
     assert error.message == "asked to try again more than 2 times, last: never"
+
+
+EMPTY = said(" \n")
+
+
+def test_a_model_that_says_nothing_is_told_so_and_asked_for_its_next_step() -> None:
+    playbook = begun() >> "1.llm.invoked.0" << EMPTY >> "1.tool_calls.extracted.0"
+    playbook = playbook >> "2.llm.invoked.0, 2.tool_calls.extracted.0, 2.task.complete.0"
+    playbook.ending(2, "completed").play()
+    assert [message.content for message in playbook.event("2.llm.invoked.0").request.messages[2:]] == [
+        " \n",
+        "Your answer was empty. Answer with text, or call a tool.",
+    ]
+
+
+def test_a_model_that_goes_on_saying_nothing_fails_the_run_once_its_repairs_are_used_up() -> None:
+    playbook = begun() >> "1.llm.invoked.0" << Retry("no") >> "1.llm.invoked.0#2" << EMPTY
+    playbook = playbook >> "1.tool_calls.extracted.0, 2.llm.invoked.0" << EMPTY >> "2.tool_calls.extracted.0"
+    error = error_of((playbook >> "2.activity.failed.0").ending(2, "failed").play())
+    assert (error.code, error.message) == (
+        "validation",
+        "the model answered 3 times with neither text nor a tool call",
+    )
+
+
+def test_an_output_without_text_is_no_empty_answer() -> None:
+    playbook = begun() >> "1.llm.invoked.0" << said("", output={"answer": 0}) >> "1.tool_calls.extracted.0"
+    (playbook >> "1.task.complete.0").ending(1, "completed").play()
+
+
+# Side by side
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_calls_that_are_made_side_by_side_are_told_in_the_order_in_which_they_were_asked_for(
+    order: tuple[int, ...],
+) -> None:
+    playbook = calling("shell", "shell", "shell")
+    for index in order:
+        playbook = playbook >> f"1.tool.invoked.{index}" << {"result": ToolResult(output=f"result {index}")}
+    playbook = (playbook >> "2.llm.invoked.0" << REFUSED).ending(2, "blocked")
+    playbook.order = order
+    assert told(playbook.play(SIDE_BY_SIDE)) == ["result 0", "result 1", "result 2"]
+
+
+def test_a_call_that_ends_the_run_lets_those_beside_it_end_first() -> None:
+    playbook = calling("shell", "shell") >> "1.tool.invoked.0" << STOPPED >> "1.tool.invoked.1"
+    assert error_of(playbook.ending(1, "blocked").play(SIDE_BY_SIDE)).message == "enough"
+
+
+def test_one_by_one_no_call_is_made_after_the_one_that_ends_the_run() -> None:
+    playbook = calling("shell", "shell") >> "1.tool.invoked.0" << STOPPED
+    assert error_of(playbook.ending(1, "blocked").play()).message == "enough"
+
+
+@pytest.mark.parametrize("plan", [PLAN, SIDE_BY_SIDE], ids=["one by one", "side by side"])
+def test_a_thousand_calls_at_once_are_all_made_and_told(plan: Plan) -> None:
+    playbook = calling(*["shell"] * 1_000)
+    for index in range(1_000):
+        playbook = playbook >> f"1.tool.invoked.{index}"
+    playbook = (playbook >> "2.llm.invoked.0" << REFUSED).ending(2, "blocked")
+    messages = playbook.play(plan).progress.messages
+    assert [message.tool_call_id for message in messages[3:]] == [f"c{number}" for number in range(1_000)]
 
 
 # Verdicts
@@ -352,51 +294,6 @@ def test_a_models_structured_output_is_the_candidate_and_its_extensions_are_kept
 
 
 # Limits
-
-
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_a_passed_deadline_ends_the_run_before_the_next_operation(leaf: str) -> None:
-    step = 2 if leaf == LEAVES[-1] else int(leaf[0]) if leaf != LEAVES[1] else 1
-    playbook = until(leaf).taking(60)
-    playbook = playbook >> f"{step}.activity.failed.0"
-    playbook = playbook.ending(step, "failed")
-    error = error_of(playbook.play(DUE))
-    assert (error.code, error.message) == ("timeout", "the run's deadline has passed")
-    failed = playbook.event(f"{step}.activity.failed.0")
-    assert (failed.operation, failed.attempt) == (None, None)
-
-
-def test_a_deadline_that_passed_before_the_start_lets_nothing_begin() -> None:
-    playbook = Playbook() >> "open" >> "0.task.state_changed.0 pending->running" >> "0.activity.failed.0"
-    late = msgspec.structs.replace(PLAN, limits=Limits(deadline=START))
-    assert error_of(playbook.ending(0, "failed").play(late)).code == "timeout"
-
-
-def test_a_deadline_that_passes_before_a_retry_ends_the_run() -> None:
-    playbook = (until("1.llm.invoked.0") << Retry("no")).taking(60) >> "1.activity.failed.0"
-    assert error_of(playbook.ending(1, "failed").play(DUE)).code == "timeout"
-
-
-def test_a_call_that_the_deadline_ended_is_one_failure_and_ends_the_run() -> None:
-    playbook = (until("1.tool.invoked.0") << LATE).taking(60) >> "1.activity.failed.0"
-    error = error_of(playbook.ending(1, "failed").play(DUE))
-    assert (error.code, error.message) == ("timeout", LATE.message)
-
-
-def test_a_call_that_came_too_late_by_itself_lets_the_run_go_on() -> None:
-    playbook = until("1.tool.invoked.0") << LATE >> "1.activity.failed.0, 2.llm.invoked.0" << REFUSED
-    assert told(playbook.ending(2, "blocked").play(DUE)) == ["The call failed: too late"]
-
-
-def test_a_call_that_failed_otherwise_is_a_failure_beside_the_passed_deadline() -> None:
-    playbook = (until("1.tool.invoked.0") << BROKEN).taking(60) >> "1.activity.failed.0, 2.activity.failed.1"
-    assert error_of(playbook.ending(2, "failed").play(DUE)).code == "timeout"
-
-
-def test_an_output_in_time_completes_the_run_whatever_follows() -> None:
-    playbook = plainly()
-    playbook.lasts[6] = 60
-    assert isinstance(playbook.play(DUE), Ended)
 
 
 def test_a_run_that_comes_to_no_end_fails_after_its_last_step() -> None:
@@ -488,12 +385,3 @@ def test_a_run_that_is_cancelled_while_it_ends_comes_to_the_end_that_it_had(at: 
     standing = cancelled(loop)
     assert isinstance(standing, Ended)
     assert (standing.status, standing.output) == ("completed", "done")
-
-
-def test_a_waiting_run_can_be_cancelled() -> None:
-    playbook = until("1.tool.invoked.0") << ASKED >> "suspend 1.tool.invoked.0" << Cancelled()
-    playbook = playbook.ending(1, "cancelled")
-    loop = AgentLoop(playbook, PLAN)
-    with pytest.raises(Cancelled):
-        finished(loop.run())
-    assert playbook.drive(loop.settle(Ended(status="cancelled", progress=loop.progress)))

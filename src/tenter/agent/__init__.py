@@ -18,11 +18,19 @@ if TYPE_CHECKING:
         Plan as Plan,
         Progress as Progress,
         Standing as Standing,
+        Subtask as Subtask,
         Waiting as Waiting,
         status_of as status_of,
     )
     from tenter.agent.refusal import (
         stand_in as stand_in,
+    )
+    from tenter.agent.retry import (
+        RetryPolicy as RetryPolicy,
+        delay as delay,
+    )
+    from tenter.agent.subtasks import (
+        SPAWN as SPAWN,
     )
 
 __all__ = [
@@ -33,8 +41,12 @@ __all__ = [
     "LOOP_VERSION",
     "Plan",
     "Progress",
+    "RetryPolicy",
+    "SPAWN",
     "Standing",
+    "Subtask",
     "Waiting",
+    "delay",
     "stand_in",
     "status_of",
 ]
@@ -53,9 +65,15 @@ __getattr__ = opener(
             "Plan",
             "Progress",
             "Standing",
+            "Subtask",
             "Waiting",
             "status_of",
         ),
         "refusal": ("stand_in",),
+        "retry": (
+            "RetryPolicy",
+            "delay",
+        ),
+        "subtasks": ("SPAWN",),
     },
 )

@@ -2,24 +2,33 @@
 
 An engine runs operations with their hooks, journals them, and on replay gives back what was recorded. The loop below
 it is the same in one process and as a Temporal workflow. What an engine itself cannot do (a journal that takes nothing
-more) it raises: the loop lets that pass and asks for nothing else.
+more, a record that is not what the loop asks for) it raises: the loop lets that pass and asks for nothing else.
 """
 
+from collections.abc import Coroutine, Sequence
 from typing import Protocol, TypeVar
 
 from tenter.agent.plan import Waiting
-from tenter.catalogue import RunEndEvent, RunStartEvent
+from tenter.catalogue import (
+    ApprovalDecision,
+    ApprovalRequest,
+    RunEndEvent,
+    RunStartEvent,
+    SubtaskSpawnedEvent,
+    SubtaskSpawnEvent,
+)
 from tenter.kernel import Blocked, Done, Escalated, Event, Failed, Operation, Retry, Suspended, Unknown
 
 B = TypeVar("B", bound=Event)
 A = TypeVar("A", bound=Event)
+T = TypeVar("T")
 
 
 class Engine(Protocol):
     """Runs operations for one run.
 
     A path is `step.operation.index`, unique within the run; running a path again is its next pass. The `op` of an
-    event that the loop hands over is a blank: the engine sets it.
+    event that the loop hands over holds what only the loop knows, a deadline and an approval: the engine sets the rest.
     """
 
     async def run(
@@ -28,11 +37,33 @@ class Engine(Protocol):
         """A whole operation; how it ended is the value."""
         ...
 
+    async def spawn(
+        self, path: str, event: SubtaskSpawnEvent
+    ) -> Done[SubtaskSpawnedEvent] | Waiting | Blocked | Failed:
+        """A sub-run with the two ends of its span around it, or the next part of one that waited for a person."""
+        ...
+
+    async def together(self, branches: Sequence[Coroutine[object, object, T]]) -> Sequence[T]:
+        """What the branches come to, in their order, run side by side; all of them have ended then."""
+        ...
+
+    async def wait(self, path: str, seconds: float) -> None:
+        """Lets so much time pass since the last outcome at `path`; none where the run came further before."""
+        ...
+
     def worked(self, path: str) -> Event | None:
         """The result of the last pass's work at `path`, before its post chain; None where no work was done.
 
         What a post chain withholds was used all the same.
         """
+        ...
+
+    def attempts(self, path: str) -> int:
+        """How often the work at `path` was begun so far."""
+        ...
+
+    def digest(self, event: Event) -> str:
+        """Names the call that an event stands for: an approval is bound to it."""
         ...
 
     async def open(self, event: RunStartEvent) -> Done[RunStartEvent] | Blocked | Failed:
@@ -43,6 +74,13 @@ class Engine(Protocol):
         """Makes durable what the run waits for, before anybody is told."""
         ...
 
+    async def decisions(self, requests: tuple[ApprovalRequest, ...]) -> tuple[ApprovalDecision, ...] | None:
+        """What people decided on these requests; None where the run waits on, in another process perhaps.
+
+        All of them, or those up to a rejection or an expiry, after which no other is decided any more.
+        """
+        ...
+
     async def close(self, event: RunEndEvent) -> None:
         """Makes the run's end durable, then fires the `post` of its span.
 
@@ -50,8 +88,11 @@ class Engine(Protocol):
         """
         ...
 
-    def now(self) -> float:
-        """The time of the last outcome, in seconds since the epoch."""
+    def now(self, path: str = "") -> float:
+        """The time of the last outcome, in seconds since the epoch; with a path, of the last one there, 0 for none.
+
+        Between branches that run side by side only the second says the same whenever the run is replayed.
+        """
         ...
 
     def random(self, path: str) -> float:

@@ -4,23 +4,38 @@ It decides what comes next from outcomes and nothing else, so that run again on 
 point. It knows no store, no model and no tool.
 """
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
 
+from tenter.agent.approval import Asked
+from tenter.agent.attempts import Attempts, Fault, Stop
 from tenter.agent.engine import Engine
-from tenter.agent.plan import Ended, Plan, Progress, Standing, Waiting, reason_of, specified, status_of, tightened
-from tenter.agent.refusal import blocked, error_of, run_ends, stand_in
+from tenter.agent.people import People, Wait
+from tenter.agent.plan import (
+    Ended,
+    Plan,
+    Progress,
+    Standing,
+    Waiting,
+    child_of,
+    reason_of,
+    specified,
+    status_of,
+    tightened,
+)
+from tenter.agent.refusal import ended_by, error_of, refused, stand_in, told_of
+from tenter.agent.subtasks import child_run_id, is_spawn, offered, wanted
 from tenter.catalogue import (
-    ACTIVITY_FAILED,
     LLM_INVOKED,
     REQUEST_RECEIVED,
+    SUBTASK_SPAWNED,
     TASK_COMPLETE,
     TASK_CREATED,
     TASK_STATE_CHANGED,
     TOOL_CALLS_EXTRACTED,
     TOOL_INVOKED,
-    ActivityFailedEvent,
     ErrorInfo,
     InputEvent,
     Message,
@@ -33,6 +48,8 @@ from tenter.catalogue import (
     RunEndEvent,
     RunStartEvent,
     Status,
+    SubtaskResult,
+    SubtaskSpawnEvent,
     TaskCompletedEvent,
     TaskCreateEvent,
     TaskStateChangedEvent,
@@ -46,21 +63,20 @@ from tenter.kernel import Blocked, Done, Escalated, Event, Failed, FrozenDict, O
 B = TypeVar("B", bound=Event)
 A = TypeVar("A", bound=Event)
 
-LOOP_VERSION = 1
+LOOP_VERSION = 2
 """Changes whenever the same outcomes would lead the loop elsewhere."""
 
 BLANK = Op(id="")
 """The op of an event that an engine has not seen yet."""
 
-Stopping = Blocked | Suspended | Escalated | Retry | Failed | Unknown
 
+class Branch(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool call of a response on its way: the event of its next pass, and how often a person was asked."""
 
-class _Stop(Exception):
-    """Leaves the steps of a run: where it stands now."""
-
-    def __init__(self, standing: Standing) -> None:
-        super().__init__()
-        self.standing = standing
+    index: int
+    call: ToolCall
+    event: ToolCallEvent
+    asked: int = 0
 
 
 class AgentLoop:
@@ -71,39 +87,48 @@ class AgentLoop:
         self.plan = plan
         self.progress = Progress()
         self.status: Status = "pending"
-        self.step = 0
+        self._attempts = Attempts(engine, plan, self._count_use)
+        self._people = People(self._attempts, self._change)
         self._task = plan.envelope.task
-        self._tools = tuple(specified(tool) for tool in plan.tools)
+        self._tools = (*(specified(tool) for tool in plan.tools), *offered(plan))
         self._changes = 0
-        self._failures = 0
-        self._ended: Ended | None = None
+        self.ended: Ended | None = None
+        """The terminal state that it came to; the first counts."""
+
+    @property
+    def step(self) -> int:
+        """Model calls so far, repairs and retries apart."""
+        return self._attempts.step
 
     async def run(self) -> Standing:
-        """Runs to a terminal state or a suspension, and settles there. Raises cancellation and what the engine does."""
+        """Runs to a terminal state or to where it waits for people, and settles there.
+
+        Raises cancellation and what the engine does.
+        """
         try:
             await self._start()
-            standing = await self._converse()
-        except _Stop as stop:
-            standing = stop.standing
-        return await self.settle(standing)
+            ended = await self._converse()
+        except Stop as stop:
+            ended = stop.ended
+        except Wait as wait:
+            return msgspec.structs.replace(wait.waiting, progress=self.progress)
+        return await self.settle(ended)
 
-    async def settle(self, standing: Standing) -> Standing:
-        """Tells of the status that the run comes to, and closes it where that is terminal; gives what it came to.
+    async def settle(self, ended: Ended) -> Ended:
+        """Tells of the terminal status that the run comes to, and closes it; gives what it came to.
 
-        The first terminal standing counts: a run that was cancelled while it ended is brought to the end that it had.
+        The first one counts: a run that was cancelled while it ended is brought to the end that it had.
         """
-        if self._ended is None and isinstance(standing, Ended):
-            self._ended = standing
-        standing = self._ended or standing
-        if isinstance(standing, Waiting):
-            await self.engine.suspend(standing)
-        if self.status != status_of(standing):
-            await self._change(status_of(standing), reason_of(standing))
-        if isinstance(standing, Ended):
-            await self.engine.close(self._end(standing))
-        return standing
+        if self.ended is None:
+            self.ended = msgspec.structs.replace(ended, progress=self.progress)
+        ended = self.ended
+        if self.status != status_of(ended):
+            await self._change(status_of(ended), reason_of(ended))
+        await self.engine.close(self.end(ended))
+        return ended
 
-    def _end(self, ended: Ended) -> RunEndEvent:
+    def end(self, ended: Ended) -> RunEndEvent:
+        """What is told of this end."""
         plan, progress = self.plan, ended.progress
         return RunEndEvent(
             envelope=plan.envelope,
@@ -121,20 +146,25 @@ class AgentLoop:
 
     async def _start(self) -> None:
         plan = self.plan
+        self._attempts.began = self.engine.now()
         event = RunStartEvent(
             envelope=plan.envelope,
-            op=BLANK,
+            op=self._attempts.blank(),
             task=self._task,
             input=plan.input,
             limits=plan.limits,
             idempotency_key=plan.idempotency_key,
         )
         opened = await self.engine.open(event)
-        if not isinstance(opened, Done):
-            raise await self._stopped(opened, "run", "0.run.0", event)
-        start = opened.event
+        match opened:
+            case Done():
+                start = opened.event
+            case Blocked():
+                raise Stop(ended_by(opened))
+            case Failed():
+                raise Stop(await self._failed(error_of(opened, "run"), "run"))
         self._task = start.task
-        self.plan = msgspec.structs.replace(
+        self.plan = self._attempts.plan = msgspec.structs.replace(
             plan,
             input=start.input,
             limits=tightened(plan.limits, start.limits),
@@ -150,21 +180,27 @@ class AgentLoop:
         self._say(*system, Message(role="user", content=received.input))
 
     async def _converse(self) -> Ended:
+        most = self.plan.limits.max_steps
         while True:
-            self.step += 1
-            if self.step > self.plan.limits.max_steps:
-                text = f"no end after {self.plan.limits.max_steps} steps; allow more: max_steps, or 'run --max-steps'"
+            self._attempts.step += 1
+            if self.step > most:
+                text = f"no end after {most} steps; allow more: max_steps, or 'run --max-steps'"
                 error = ErrorInfo(code="budget", message=text, details=FrozenDict({"code": "max_steps"}))
                 return await self._failed(error, None)
             response = await self._ask()
-            calls = await self._extract(response)
+            calls = (await self._need(TOOL_CALLS_EXTRACTED, self._extracting(response))).calls
             self._say(
                 Message(role="assistant", content=response.text, tool_calls=calls, extensions=response.extensions)
             )
-            for index, call in enumerate(calls):
-                self._say(tool_message(call, await self._invoke(index, call)))
-            if not calls and (ended := await self._complete(response)) is not None:
+            if calls:
+                await self._invoke_all(calls)
+            elif not response.text.strip() and response.output is None:
+                await self._say_nothing()
+            elif (ended := await self._complete(response)) is not None:
                 return ended
+
+    def _extracting(self, response: ModelResponse) -> ToolCallsEvent:
+        return ToolCallsEvent(envelope=self.plan.envelope, op=BLANK, response=response)
 
     async def _ask(self) -> ModelResponse:
         while True:
@@ -176,61 +212,140 @@ class AgentLoop:
             )
             event = ModelRequestEvent(envelope=self.plan.envelope, op=BLANK, request=request)
             asked = await self._do(LLM_INVOKED, event)
-            self._count_use(asked)
-            match asked:
-                case Done():
-                    return asked.event.response
-                case Retry():
-                    self._repair(asked)
-                case _:
-                    raise await self._stopped(asked, LLM_INVOKED.name, self._path(LLM_INVOKED.name), event)
+            if isinstance(asked, Done):
+                return asked.event.response
+            self._repair(asked)
 
-    def _count_use(self, asked: Done[ModelResponseEvent] | Stopping) -> None:
-        """Counts what a response used, also of one that hooks withheld or want anew."""
-        worked = asked.event if isinstance(asked, Done) else self.engine.worked(self._path(LLM_INVOKED.name))
-        if isinstance(worked, ModelResponseEvent):
-            self.progress = self.progress.spent(worked.response.usage, worked.response.cost_usd)
+    async def _say_nothing(self) -> None:
+        """A model that gave neither text nor calls is told so, as often as a run may be repaired."""
+        if self.progress.repairs >= self.plan.max_repairs:
+            times = self.plan.max_repairs + 1
+            text = f"the model answered {times} times with neither text nor a tool call"
+            raise Stop(await self._failed(ErrorInfo(code="validation", message=text), None))
+        feedback = "Your answer was empty. Answer with text, or call a tool."
+        self._repair(Retry(reason="an empty answer", feedback=feedback))
 
-    async def _extract(self, response: ModelResponse) -> tuple[ToolCall, ...]:
-        event = ToolCallsEvent(envelope=self.plan.envelope, op=BLANK, response=response)
-        return (await self._need(TOOL_CALLS_EXTRACTED, event)).calls
+    async def _invoke_all(self, calls: Sequence[ToolCall]) -> None:
+        """Makes the calls, side by side where the task says so, and tells the model of them in their order."""
+        branches = [self._branch(index, call) for index, call in enumerate(calls)]
+        rounds = [branches] if self.plan.parallel_tools else [[branch] for branch in branches]
+        for one in rounds:
+            results = await self._round(one)
+            self._say(*(tool_message(branch.call, results[branch.index]) for branch in one))
 
-    async def _invoke(self, index: int, call: ToolCall) -> ToolResult:
+    def _branch(self, index: int, call: ToolCall) -> Branch:
         tool = next((tool for tool in self.plan.tools if tool.name == call.name), None)
-        event = ToolCallEvent(envelope=self.plan.envelope, op=BLANK, call=call, tool=tool)
-        invoked = await self._do(TOOL_INVOKED, event, index)
-        match invoked:
+        return Branch(
+            index=index, call=call, event=ToolCallEvent(envelope=self.plan.envelope, op=BLANK, call=call, tool=tool)
+        )
+
+    async def _round(self, branches: Sequence[Branch]) -> dict[int, ToolResult]:
+        """The results of the calls, by index. Those that need a person wait until their siblings have ended."""
+        results: dict[int, ToolResult] = {}
+        while branches:
+            since = self.engine.now()
+            await self._attempts.in_time(since, branches[0].index)
+            began = [self._walk(branch, since) for branch in branches]
+            ends = [await began[0]] if len(began) == 1 else await self.engine.together(began)
+            self._count_subtasks(ends)
+            asking: list[tuple[Branch, Asked | Waiting]] = []
+            for branch, end in zip(branches, ends, strict=True):
+                match end:
+                    case Asked() | Waiting():
+                        asking.append((branch, end))
+                    case ToolResult():
+                        results[branch.index] = end
+                    case Ended():
+                        raise Stop(end)
+                    case SubtaskResult():
+                        results[branch.index] = told_of(end)
+            events = await self._people.decided([end for _, end in asking], [branch.event for branch, _ in asking])
+            branches = [
+                msgspec.structs.replace(branch, event=event, asked=branch.asked + 1)
+                for (branch, _), event in zip(asking, events, strict=True)
+            ]
+        return results
+
+    async def _walk(self, branch: Branch, since: float) -> ToolResult | SubtaskResult | Asked | Waiting | Ended:
+        """What a branch comes to by its own outcomes alone."""
+        try:
+            if is_spawn(self.plan, branch.call):
+                return await self._spawn(branch)
+            return await self._invoke(branch, since)
+        except Stop as stop:
+            return stop.ended
+
+    async def _invoke(self, branch: Branch, since: float) -> ToolResult | Asked | Ended:
+        ending = await self._attempts.attempt(TOOL_INVOKED, branch.event, index=branch.index, since=since)
+        match ending:
             case Done():
-                return invoked.event.result
+                return ending.event.result
             case Blocked(stop=False):
-                return stand_in(invoked)
+                return stand_in(ending)
+            case Fault():
+                cut = self._attempts.cut(ending, TOOL_INVOKED.name, index=branch.index, since=since)
+                return stand_in(ending.failed) if cut is None else cut
+            case Suspended() | Unknown():
+                path = self._attempts.path(TOOL_INVOKED.name, branch.index)
+                place = Asked(
+                    operation=TOOL_INVOKED.name,
+                    path=path,
+                    index=branch.index,
+                    event=branch.event,
+                    ending=ending,
+                    times=branch.asked,
+                )
+                return self._people.asked(place)
+            case Blocked() | Escalated():
+                return ended_by(ending)
+            case Retry():
+                raise AssertionError("a tool takes no Retry")
+
+    async def _spawn(self, branch: Branch) -> ToolResult | SubtaskResult | Waiting | Ended:
+        """A sub-run in place of a tool."""
+        found = wanted(self.plan, branch.call)
+        if isinstance(found, str):
+            return ToolResult(output=found, is_error=True)
+        subtask, text = found
+        path = self._attempts.path(SUBTASK_SPAWNED.name, branch.index)
+        parent = self.plan.envelope
+        event = SubtaskSpawnEvent(
+            envelope=parent,
+            op=self._attempts.blank(),
+            parent=self._task,
+            task=child_of(self._task, subtask, child_run_id(parent.run_id, path)),
+            input=text,
+        )
+        ending = await self.engine.spawn(path, event)
+        match ending:
+            case Done():
+                return ending.event.result
+            case Waiting():
+                return ending
+            case Blocked(stop=True):
+                return ended_by(ending)
+            case Blocked():
+                return stand_in(ending)
             case Failed():
-                error = await self._classify(error_of(invoked, TOOL_INVOKED.name), TOOL_INVOKED.name)
-                if invoked.code == "timeout" and self._is_late():  # the run's own deadline ended it: one failure
-                    raise _Stop(Ended(status="failed", progress=self.progress, error=error))
-                return stand_in(invoked)
-            case _:
-                raise await self._stopped(invoked, TOOL_INVOKED.name, self._path(TOOL_INVOKED.name, index), event)
+                error = error_of(ending, SUBTASK_SPAWNED.name)
+                await self._attempts.classify(error, SUBTASK_SPAWNED.name, index=branch.index)
+                return stand_in(ending)
 
     async def _complete(self, response: ModelResponse) -> Ended | None:
         """The terminal state that the candidate brings, or None where the model has to go on."""
         output = response.output if response.output is not None else response.text
         event = OutputEvent(envelope=self.plan.envelope, op=BLANK, output=output, attempt=self.progress.attempt)
         completed = await self._do(TASK_COMPLETE, event)
-        match completed:
-            case Done():
-                return await self._judged(completed.event)
-            case Retry():
-                self._repair(completed)
-                self.progress = msgspec.structs.replace(self.progress, attempt=self.progress.attempt + 1)
-                return None
-            case _:
-                raise await self._stopped(completed, TASK_COMPLETE.name, self._path(TASK_COMPLETE.name), event)
+        if isinstance(completed, Done):
+            return await self._judged(completed.event)
+        self._repair(completed)
+        self.progress = msgspec.structs.replace(self.progress, attempt=self.progress.attempt + 1)
+        return None
 
     async def _judged(self, event: TaskCompletedEvent) -> Ended:
         match event.verdict:
             case "complete":
-                return Ended(status="completed", progress=self.progress, output=event.output)
+                return Ended(status="completed", output=event.output)
             case "fail":
                 text = event.reason or "the output was judged a failure"
             case "wait":
@@ -238,55 +353,50 @@ class AgentLoop:
         return await self._failed(ErrorInfo(code="validation", message=text), TASK_COMPLETE.name)
 
     async def _need(self, operation: Operation[B, A], event: B) -> A:
-        """The output of an operation that the run cannot go on without."""
-        ending = await self._do(operation, event)
-        if isinstance(ending, Done):
-            return ending.event
-        raise await self._stopped(ending, operation.name, self._path(operation.name), event)
+        """The output of an operation that the run cannot go on without, and that takes no Retry."""
+        done = await self._do(operation, event)
+        assert isinstance(done, Done), f"{operation.name} takes no Retry"
+        return done.event
 
-    async def _do(self, operation: Operation[B, A], event: B, index: int = 0) -> Done[A] | Stopping:
-        """An operation of this step, unless the run's deadline has passed."""
-        if self._is_late():
-            error = ErrorInfo(code="timeout", message="the run's deadline has passed")
-            raise _Stop(await self._failed(error, None))
-        return await self.engine.run(self._path(operation.name, index), operation, event)
-
-    async def _stopped(self, stopped: Stopping, operation: str, path: str, event: Event) -> _Stop:
-        if isinstance(stopped, Failed):
-            return _Stop(await self._failed(error_of(stopped, operation), operation))
-        return _Stop(run_ends(stopped, self.progress, operation=operation, path=path, event=event))
+    async def _do(self, operation: Operation[B, A], event: B) -> Done[A] | Retry:
+        """An operation that ends the run where it is refused or fails, once people have decided what is theirs."""
+        asked = 0
+        while True:
+            ending = await self._attempts.attempt(operation, event)
+            match ending:
+                case Done() | Retry():
+                    return ending
+                case Suspended() | Unknown():
+                    path = self._attempts.path(operation.name)
+                    place = Asked(operation=operation.name, path=path, index=0, event=event, ending=ending, times=asked)
+                    (event,) = await self._people.decided([self._people.asked(place)], [event])
+                    asked += 1
+                case Fault():
+                    cut = self._attempts.cut(ending, operation.name)
+                    raise Stop(cut or Ended(status="failed", error=ending.error))
+                case Blocked() | Escalated():
+                    raise Stop(ended_by(ending))
 
     async def _failed(self, error: ErrorInfo, operation: str | None) -> Ended:
         """The run that a failure ends; `operation` is None where the loop itself decided that."""
-        error = await self._classify(error, operation)
-        return Ended(status="failed", progress=self.progress, error=error)
+        return Ended(status="failed", error=await self._attempts.classify(error, operation))
 
-    async def _classify(self, error: ErrorInfo, operation: str | None) -> ErrorInfo:
-        """Fires `activity.failed`, once a failure and never for its own; the error as hooks classified it."""
-        event = ActivityFailedEvent(
-            envelope=self.plan.envelope,
-            op=BLANK,
-            error=error,
-            step=self.step,
-            operation=operation,
-            attempt=None if operation is None else 1,
-        )
-        path = self._path(ACTIVITY_FAILED.name, self._failures)
-        self._failures += 1
-        classified = await self.engine.run(path, ACTIVITY_FAILED, event)
-        match classified:
-            case Done():
-                return classified.event.error
-            case Suspended() | Escalated() | Blocked(stop=True):
-                raise await self._stopped(classified, ACTIVITY_FAILED.name, path, event)
-            case Blocked() | Failed() | Retry() | Unknown():
-                return error
+    def _count_use(self, worked: Event) -> None:
+        """Counts what a response used, also of one that hooks withheld, want anew, or failed at."""
+        if isinstance(worked, ModelResponseEvent):
+            self.progress = self.progress.spent(worked.response.usage, worked.response.cost_usd)
+
+    def _count_subtasks(self, ends: Sequence[object]) -> None:
+        """Counts what sub-runs used, also where a call beside them ends the run."""
+        for end in ends:
+            if isinstance(end, SubtaskResult):
+                self.progress = self.progress.spent(end.usage, end.cost_usd)
 
     def _repair(self, retry: Retry) -> None:
         """Counts a Retry and says its feedback; blocks the run that had its share of them."""
         if self.progress.repairs >= self.plan.max_repairs:
             reason = f"asked to try again more than {self.plan.max_repairs} times, last: {retry.reason}"
-            raise _Stop(blocked(Blocked(reason=reason, code="repairs_exhausted", hook=""), self.progress))
+            raise Stop(refused(reason, "repairs_exhausted"))
         self.progress = msgspec.structs.replace(self.progress, repairs=self.progress.repairs + 1)
         if retry.feedback is not None:
             self._say(Message(role="user", content=retry.feedback))
@@ -295,17 +405,10 @@ class AgentLoop:
         event = TaskStateChangedEvent(
             envelope=self.plan.envelope, op=BLANK, before=self.status, after=after, reason=reason
         )
-        path = self._path(TASK_STATE_CHANGED.name, self._changes)
+        path = self._attempts.path(TASK_STATE_CHANGED.name, self._changes)
         self._changes += 1
         self.status = after  # before anybody is told: who cancels the telling changes the status from here
         await self.engine.run(path, TASK_STATE_CHANGED, event)
-
-    def _is_late(self) -> bool:
-        deadline = self.plan.limits.deadline
-        return deadline is not None and self.engine.now() >= deadline
-
-    def _path(self, operation: str, index: int = 0) -> str:
-        return f"{self.step}.{operation}.{index}"
 
     def _say(self, *messages: Message) -> None:
         self.progress = self.progress.said(*messages)

@@ -1,11 +1,36 @@
 """What a run is to do, and how it stands: the frozen values that the agent loop takes and passes on."""
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from tenter.catalogue import Envelope, ErrorInfo, Limits, Message, Status, ToolInfo, ToolSpec, Usage
-from tenter.kernel import Suspended
+from tenter.agent.retry import RetryPolicy
+from tenter.catalogue import (
+    ApprovalRequest,
+    Budgets,
+    Envelope,
+    ErrorInfo,
+    Limits,
+    Message,
+    Status,
+    TaskRef,
+    ToolInfo,
+    ToolSpec,
+    Usage,
+)
+
+N = TypeVar("N", int, float)
+
+DEEPEST = 8
+"""How many runs may stand inside one another."""
+
+
+class Subtask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task of which the run may spawn a sub-run."""
+
+    name: str
+    version: int = 1
+    description: str = ""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,9 +43,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     model_alias: str = "default"
     model: str = ""
     tools: tuple[ToolInfo, ...] = ()
+    subtasks: tuple[Subtask, ...] = ()
+    parallel_tools: bool = False
     limits: Limits = Limits()
     max_repairs: int = 2
+    retries: RetryPolicy = RetryPolicy()
     idempotency_key: str | None = None
+    root_run_id: str = ""
+    """The outermost of the runs that this one is in; empty for one on its own."""
+    depth: int = 1
+    """How many runs this one is in, itself included."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +72,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, messages=(*self.messages, *messages))
 
     def spent(self, usage: Usage, cost_usd: float | None) -> "Progress":
-        """With the use of one more response; None for a cost that nobody told."""
+        """With the use of one more response or sub-run; None for a cost that nobody told."""
         return msgspec.structs.replace(
             self,
             usage=self.usage + usage,
@@ -53,18 +85,16 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """A run's terminal state."""
 
     status: Literal["completed", "blocked", "escalated", "failed", "cancelled"]
-    progress: Progress
+    progress: Progress = Progress()
     output: object = None
     error: ErrorInfo | None = None
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that waits for a person: which operation, and what it asks."""
+    """A run that waits for people: what each is asked, in the order of the calls; those of sub-runs are among them."""
 
-    operation: str
-    path: str
-    suspended: Suspended
-    progress: Progress
+    requests: tuple[ApprovalRequest, ...]
+    progress: Progress = Progress()
 
 
 Standing: TypeAlias = Ended | Waiting
@@ -79,7 +109,7 @@ def status_of(standing: Standing) -> Status:
 def reason_of(standing: Standing) -> str:
     """Why a run stands so, in one word; none for one that completed."""
     if isinstance(standing, Waiting):
-        return standing.suspended.requirements[0].code
+        return standing.requests[0].reasons[0].code
     return "" if standing.error is None else str(standing.error.details.get("code", standing.error.code))
 
 
@@ -90,6 +120,27 @@ def specified(tool: ToolInfo) -> ToolSpec:
 
 def tightened(own: Limits, asked: Limits) -> Limits:
     """The limits of a run after its start: a hook may tighten them, and a looser value changes nothing."""
-    deadlines = [limit for limit in (own.deadline, asked.deadline) if limit is not None]
-    max_steps = min(own.max_steps, asked.max_steps)
-    return msgspec.structs.replace(own, deadline=min(deadlines, default=None), max_steps=max_steps)
+    mine, theirs = own.budgets, asked.budgets
+    budgets = Budgets(
+        tokens=_least(mine.tokens, theirs.tokens),
+        cost_usd=_least(mine.cost_usd, theirs.cost_usd),
+        model_calls=_least(mine.model_calls, theirs.model_calls),
+        tool_calls=_least(mine.tool_calls, theirs.tool_calls),
+        wall_seconds=_least(mine.wall_seconds, theirs.wall_seconds),
+    )
+    return msgspec.structs.replace(
+        own,
+        deadline=_least(own.deadline, asked.deadline),
+        max_steps=min(own.max_steps, asked.max_steps),
+        budgets=budgets,
+    )
+
+
+def child_of(parent: TaskRef, subtask: Subtask, run_id: str) -> TaskRef:
+    """The task of a sub-run with the id `run_id`."""
+    assert run_id != parent.id, "a run is not its own sub-run"
+    return TaskRef(id=run_id, name=subtask.name, version=subtask.version)
+
+
+def _least(*limits: N | None) -> N | None:
+    return min((limit for limit in limits if limit is not None), default=None)

@@ -3,54 +3,72 @@
 from collections.abc import Mapping
 from typing import assert_never, get_args
 
-from tenter.agent.plan import Ended, Progress, Standing, Waiting
-from tenter.catalogue import ErrorCode, ErrorInfo, ToolResult
-from tenter.kernel import Blocked, Escalated, Event, Failed, FrozenDict, Requirement, Retry, Suspended, Unknown
+import msgspec
+
+from tenter.agent.plan import Ended
+from tenter.catalogue import ApprovalDecision, ApprovalRequest, ErrorCode, ErrorInfo, SubtaskResult, ToolResult
+from tenter.kernel import Blocked, Escalated, Failed, FrozenDict
 
 CODES: Mapping[str, ErrorCode] = {code: code for code in get_args(ErrorCode) if code != "cancelled"}
 """The codes of the taxonomy that a failure may name itself."""
+
+REFUSALS: Mapping[str, ErrorCode] = {
+    "budget_exceeded": "budget",
+    "loop_detected": "budget",
+    "repairs_exhausted": "validation",
+    "approval_rejected": "approval",
+    "approval_expired": "approval",
+    "approvals_exhausted": "approval",
+    "invalid_edit": "approval",
+}
+"""What the refusals of tenter's own checks belong to; every other is a policy's."""
 
 LONGEST_TOLD = 4096
 """Characters of a tool's failure that a model is told."""
 
 
-def run_ends(
-    stopped: Blocked | Suspended | Escalated | Retry | Unknown,
-    progress: Progress,
-    *,
-    operation: str,
-    path: str,
-    event: Event,
-) -> Standing:
-    """Where a run stands after an operation that it cannot go on without, begun with `event`, was stopped.
-
-    What may have happened is a person's to find out (D§11): the request for it names no call, so that the answer waives
-    nothing.
-    """
+def ended_by(stopped: Blocked | Escalated) -> Ended:
+    """The run that ends with an operation that it cannot go on without. The loop itself refuses with no hook."""
     match stopped:
         case Blocked():
-            return blocked(stopped, progress)
-        case Suspended():
-            return Waiting(operation=operation, path=path, suspended=stopped, progress=progress)
-        case Unknown():
-            asked = Requirement(hook="", reason=stopped.reason, code="unknown")
-            suspended = Suspended(requirements=(asked,), event=event, digest="")
-            return Waiting(operation=operation, path=path, suspended=suspended, progress=progress)
+            details = {"code": stopped.code} | ({"hook": stopped.hook} if stopped.hook else {})
+            code = REFUSALS.get(stopped.code, "policy")
+            error = ErrorInfo(code=code, message=stopped.reason, details=FrozenDict(details))
+            return Ended(status="blocked", error=error)
         case Escalated():
             details = FrozenDict({"code": "escalated", "queue": stopped.queue, "hook": stopped.hook})
             error = ErrorInfo(code="policy", message=stopped.reason, details=details)
-            return Ended(status="escalated", progress=progress, error=error)
-        case Retry():
-            raise AssertionError(f"{operation} takes no Retry")
+            return Ended(status="escalated", error=error)
         case _:
             assert_never(stopped)
 
 
-def blocked(refused: Blocked, progress: Progress) -> Ended:
-    """The run that a refusal ends. The loop itself refuses with no hook."""
-    details = {"code": refused.code} | ({"hook": refused.hook} if refused.hook else {})
-    error = ErrorInfo(code="policy", message=refused.reason, details=FrozenDict(details))
-    return Ended(status="blocked", progress=progress, error=error)
+def refused(reason: str, code: str) -> Ended:
+    """The run that the loop itself refuses to go on with."""
+    return ended_by(Blocked(reason=reason, code=code, hook=""))
+
+
+def out_of_time(seconds: float) -> Ended:
+    """The run whose budget of time is used up."""
+    return refused(f"the budget of {seconds:g} s (wall_seconds) is used up", "budget_exceeded")
+
+
+def decided_against(request: ApprovalRequest, decision: ApprovalDecision) -> Ended | None:
+    """The run that a person, or the end of the time for an answer, ends; None where it goes on."""
+    match decision.decision:
+        case "approve" | "edit":
+            return None
+        case "reject":
+            why = f": {decision.reason}" if decision.reason else ""
+            return refused(f"{decision.by} rejected {request.operation}{why}", "approval_rejected")
+        case "expire":
+            reason = f"nobody decided on {request.operation} in time"
+            if request.on_timeout == "block":
+                return refused(reason, "approval_expired")
+            details = FrozenDict({"code": "approval_expired", "queue": "default"})
+            return Ended(status="escalated", error=ErrorInfo(code="approval", message=reason, details=details))
+        case _:
+            assert_never(decision.decision)
 
 
 def error_of(failed: Failed, operation: str) -> ErrorInfo:
@@ -75,3 +93,13 @@ def stand_in(stopped: Blocked | Failed) -> ToolResult:
         case _:
             assert_never(stopped)
     return ToolResult(output=text, is_error=True)
+
+
+def told_of(result: SubtaskResult) -> ToolResult:
+    """What a model hears of a sub-run."""
+    if result.status == "completed" and isinstance(result.output, str):
+        return ToolResult(output=result.output)
+    if result.status == "completed":
+        return ToolResult(output="" if result.output is None else msgspec.json.encode(result.output).decode())
+    why = "" if result.error is None else f": {result.error.message}"[:LONGEST_TOLD]
+    return ToolResult(output=f"The task {result.task!r} ended {result.status}{why}", is_error=True)

@@ -1,0 +1,112 @@
+"""From a suspended operation to what a person is asked, and from the decision to the next pass (D§6, D§3.10). Pure."""
+
+import hashlib
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar, cast, get_type_hints
+
+import msgspec
+
+from tenter.agent.plan import Plan
+from tenter.catalogue import Approval, ApprovalDecision, ApprovalReason, ApprovalRequest, Op, ToolCallEvent
+from tenter.kernel import Event, Requirement, Suspended, Unknown
+
+E = TypeVar("E", bound=Event)
+
+ARGUMENTS = "call.arguments."
+"""How a hook names an argument of a tool call."""
+
+MOST_REQUESTS = 3
+"""How often a person is asked for the same operation."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation that waits for a person: where, the event that its next pass begins with, and what it came to."""
+
+    operation: str
+    path: str
+    index: int
+    event: Event
+    ending: Suspended | Unknown
+    times: int = 0
+    """How often people were asked for it before."""
+
+
+def request_for(asked: Asked, plan: Plan, now: float) -> ApprovalRequest:
+    """One request for all that the hooks require; its id is the same whenever the same run comes to the same place."""
+    run_id, ending = plan.envelope.run_id, asked.ending
+    shown = ending.event if ending.event is not None else asked.event
+    name = hashlib.sha256(f"{run_id}/{asked.path}/{asked.times}/{ending.digest}".encode()).hexdigest()[:12]
+    call = {field: value for field, value in shown.own_fields().items() if field != "approval"}
+    return ApprovalRequest(
+        id=name,
+        run_id=run_id,
+        operation=asked.operation,
+        path=asked.path,
+        call=msgspec.to_builtins(call),
+        digest=ending.digest,
+        reasons=tuple(_reason(one, now, editable=named(one.editable, shown)) for one in required(ending)),
+        requested_at=now,
+        task=plan.envelope.task.name,
+        root_run_id=plan.root_run_id or run_id,
+    )
+
+
+def required(ending: Suspended | Unknown) -> tuple[Requirement, ...]:
+    """What a person is asked for. What may have happened is a person's to find out (D§11)."""
+    if isinstance(ending, Suspended):
+        return ending.requirements
+    return (Requirement(hook="", reason=ending.reason, code="unknown"),)
+
+
+def approved(asked: Asked, decision: ApprovalDecision, *, event: E, digest: str) -> E:
+    """The event of the next pass: `event` is the call, edited or not, and `digest` names it as it is to be judged.
+
+    Earlier approvals of the very same call hold on.
+    """
+    hooks = tuple(one.hook for one in required(asked.ending))
+    before = asked.event.op.approval if isinstance(asked.event.op, Op) else None
+    if before is not None and before.digest == digest:
+        hooks = tuple(dict.fromkeys((*before.hooks, *hooks)))
+    approval = Approval(id=decision.request_id, hooks=hooks, digest=digest, by=decision.by)
+    changes: dict[str, object] = {"op": Op(id="", approval=approval)}
+    if "approval" in event.__struct_fields__:
+        changes["approval"] = approval
+    return msgspec.structs.replace(event, **changes)
+
+
+def edited(event: E, edits: Mapping[str, object], editable: Collection[str]) -> E:
+    """The event with other values of its fields, or of a tool call's arguments; `editable` are those that may change.
+
+    Raises ValueError, with a text for people, for any other field and a value that does not fit.
+    """
+    if fixed := sorted(set(edits) - set(editable)) if "*" not in editable else []:
+        raise ValueError(f"{fixed[0]!r} may not be edited")
+    if isinstance(event, ToolCallEvent):
+        return cast("E", event.with_arguments(edits))
+    kinds: dict[str, Any] = get_type_hints(type(event))
+    own = event.own_fields()
+    if unknown := sorted(set(edits) - set(own) | set(edits) & {"approval"}):
+        raise ValueError(f"it has no field {unknown[0]!r} that can be edited")
+    try:
+        return event.replace(**{name: msgspec.convert(value, kinds[name]) for name, value in edits.items()})
+    except (TypeError, msgspec.ValidationError) as error:
+        raise ValueError(f"an edit does not fit: {error}") from error
+
+
+def named(editable: tuple[str, ...], event: Event) -> tuple[str, ...]:
+    """The fields that may be edited as people name them: the arguments of a tool call, else fields of the event."""
+    if not isinstance(event, ToolCallEvent):
+        return tuple(dict.fromkeys(name.partition(".")[0] for name in editable))
+    names = (name.removeprefix(ARGUMENTS) if name.startswith(ARGUMENTS) else "*" for name in editable)
+    return tuple(dict.fromkeys(names))
+
+
+def _reason(asked: Requirement, now: float, *, editable: tuple[str, ...]) -> ApprovalReason:
+    return ApprovalReason(
+        hook=asked.hook,
+        reason=asked.reason,
+        code=asked.code,
+        editable=editable,
+        expires_at=None if asked.expires_in is None else now + asked.expires_in,
+        on_timeout=asked.on_timeout,
+    )
