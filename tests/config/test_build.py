@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenter.catalogue import CATALOGUE
+from tenter.catalogue import CATALOGUE, ModelRequest
 from tenter.config.build import build_hooks
 from tenter.config.footprint import footprint
 from tenter.config.listing import list_hooks, rows
@@ -15,7 +15,7 @@ from tenter.config.problem import ConfigError
 from tenter.config.spec import Spec
 from tenter.controls import GATES
 from tenter.executors import HookEnded, HookStarted, Surroundings
-from tenter.kernel import SYSTEM_CLOCK, SYSTEM_RANDOM, Block, Event, FrozenDict, Redactor, Runtime
+from tenter.kernel import SYSTEM_CLOCK, SYSTEM_RANDOM, Block, Escalate, Event, FrozenDict, Redactor, Runtime
 from tenter.testing import sample_event
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "GIVEN": "given"}
@@ -116,6 +116,8 @@ hooks:
       - {name: of-class, python: "mine:Guard", timeout_seconds: 1}
     run.end:
       - {name: told, python: "mine:plain", match: {task: {re: "f.x"}}}
+policy:
+  - {name: rule, at: llm.invoked.pre, match: {alias: [a, "b*"]}, then: suspend, reason: x, expires_in_seconds: 5}
 """
 
 USER = """\
@@ -150,8 +152,10 @@ def test_what_is_listed_without_loading_anything_is_what_runs(tmp_path: Path) ->
     at_tool = [row.name for row in listed.rows if row.full_name == "tool.invoked.pre"]
     assert at_tool == [
         *("first", "theirs", "style", "guarding", "guard", "late", "plain"),
-        *("known-tool", "valid-arguments", "x", "log", "audit"),
+        *(gate.name for gate in GATES if gate.point == "tool.invoked.pre"),
+        *("x", "log", "audit"),
     ]
+    assert [row.name for row in listed.rows if row.band == "control"] == ["rule"]
 
 
 async def test_a_built_command_runs_its_program_in_the_workspace_and_is_recorded(tmp_path: Path) -> None:
@@ -227,6 +231,30 @@ hooks:
     assert len(pauses) == 4
 
 
+@pytest.mark.promise(15)
+async def test_a_rule_is_in_force_also_where_hooks_are_switched_off_and_is_listed_as_it_runs(tmp_path: Path) -> None:
+    (tmp_path / "tenter.yaml").write_text("""\
+version: 1
+hooks: {enabled: false, events: {model.before: [{name: off, script: x, on_error: block}]}}
+policy:
+  - {name: night, at: model.before, match: {model: "big-*"}, then: escalate, reason: not at night, queue: ops}
+  - {name: judged, at: tool.before, then: block, reason: x}
+""")
+    spec = load(tmp_path / "tenter.yaml")
+    runtime = runtime_of(tmp_path)
+    for model, outcome in (("big-1", Escalate("not at night", queue="ops")), ("small", None)):
+        request = ModelRequest(alias="default", model=model, messages=())
+        decision = await runtime.dispatch("model.before", sample_event("model.before", request=request))
+        assert decision.outcome == outcome
+    listed = [row for row in list_hooks(spec, None, ENVIRONMENT).rows if row.band == "control"]
+    assert [(row.point, row.name, row.kind, row.source) for row in listed] == [
+        ("model.before", "night", "policy", f"{tmp_path}/tenter.yaml:4")
+    ]
+    assert [(link.name, link.hook.source) for link in runtime.links() if link.hook.band == "control"] == [
+        ("night", f"{tmp_path}/tenter.yaml:4")
+    ]
+
+
 async def test_a_built_function_is_the_one_that_the_file_names(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MODULE)
     (tmp_path / "tenter.yaml").write_text(
@@ -272,7 +300,7 @@ def test_nothing_is_imported_where_the_files_have_problems_or_are_switched_off(t
     ):
         (tmp_path / "tenter.yaml").write_text(text)
         try:
-            assert runtime_of(tmp_path).links()[0].name == "known-tool"
+            assert {link.hook.band for link in runtime_of(tmp_path).links()} == {"gate"}
         except ConfigError as error:
             assert "is taken" in str(error)  # noqa: PT017  # one of two endings
     assert not (tmp_path / "touched").exists()

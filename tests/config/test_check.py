@@ -52,6 +52,7 @@ def said(schema: Schema, text: str, **known: list[str]) -> list[str]:
         (Seconds(most=60), "0.5", 0.5),
         (Dollars(most=60), "60", 60.0),
         (Dollars(most=60), "0.25", 0.25),
+        (Dollars(most=60, free=True), "0", 0.0),
         (Flag(), "true", True),
         (Choice(words=("warn", "block")), "block", "block"),
         (ListOf(item=Text()), "[a, b]", ("a", "b")),
@@ -223,6 +224,26 @@ def test_a_reference_is_to_something_that_the_file_defines_or_that_is_known() ->
         "f:1:7: at use[0]: expected the name of a tool, got 'shel'; did you mean 'shell'?"
     ]
     assert said(schema, "use: [x]") == ["f:1:7: at use[0]: expected the name of a tool, got 'x'; there is no tool yet"]
+
+
+def test_a_price_may_be_nothing_and_never_less() -> None:
+    assert said(Dollars(most=60), "0") == ["f:1:1: expected a number of US dollars above 0 and at most 60, got 0"]
+    assert len(said(Dollars(most=60, free=True), "-0.01")) == 1
+    assert len(said(Dollars(most=60, free=True), "false")) == 1
+
+
+def test_the_items_of_a_list_can_be_referred_to_and_a_private_reference_is_not_shown() -> None:
+    schema = Table(
+        keys={
+            "secrets": ListOf(item=Text(private=True), defines="secret"),
+            "use": Text(refers_to="secret", private=True),
+        }
+    )
+    assert value_of(schema, "{use: KEY, secrets: [OTHER, KEY]}") == {"use": "KEY", "secrets": ("OTHER", "KEY")}
+    (found,) = said(schema, "{use: KEYS, secrets: [OTHER, KEY]}")
+    assert found.endswith("expected the name of a secret, got something else (not shown); did you mean 'KEY'?")
+    (found,) = said(schema, "{use: KEY, secrets: [[KEY]]}")[1:]
+    assert found.endswith("there is no secret yet"), "what is no name defines nothing"
 
 
 def test_a_name_of_a_map_can_have_a_schema_of_its_own() -> None:

@@ -22,6 +22,13 @@ hooks:
       - {name: told, script: "exit 0", on_error: warn}
 """
 
+MORE = """\
+models: {m: {provider: scripted, file: rules, prices: {input: 1, output: 1}}}
+tasks: {t: {version: 1, model: m, instructions: x, budgets: {tool_calls: 9}}}
+tools: {shell: {risk: high, sandbox: process, principals: [ada]}}
+policy: [{name: r, at: tool.before, match: {tool: shell}, then: block, reason: x}]
+"""
+
 
 def project(folder: Path, text: str = FILE) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,11 +64,23 @@ def test_the_digest_is_the_same_in_another_folder_and_with_other_comments(tmp_pa
         ("exit 0", "exit 1"),
         ("hooks:\n", "secrets: [A_KEY]\nhooks:\n"),
         ("hooks:\n", "loop: {max_iterations: 3}\nhooks:\n"),
+        ("tool_calls: 9", "tool_calls: 10"),
+        ("budgets: {tool_calls: 9}", "parallel_tools: true"),
+        ("risk: high", "risk: low"),
+        ("sandbox: process, ", ""),
+        ("principals: [ada]", "principals: [ada, bob]"),
+        ("input: 1", "input: 2"),
+        ("then: block", "then: escalate"),
+        ("match: {tool: shell}", "match: {tool: shel}"),
     ],
 )
 def test_a_change_of_any_value_changes_it(before: str, after: str, tmp_path: Path) -> None:
-    first = print_of(project(tmp_path))
-    assert print_of(project(tmp_path, FILE.replace(before, after, 1))).digest != first.digest
+    assert before in FILE + MORE
+    first, second = (
+        footprint(project(tmp_path, text), builtin_tools=["shell"], environment=ENVIRONMENT)
+        for text in (FILE + MORE, (FILE + MORE).replace(before, after, 1))
+    )
+    assert first.digest != second.digest
 
 
 @pytest.mark.fault(56)

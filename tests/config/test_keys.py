@@ -3,11 +3,23 @@
 import msgspec
 import pytest
 
+from tenter.catalogue import Budgets
 from tenter.config.check import check
 from tenter.config.document import parse
 from tenter.config.keys import HOOK, project_keys, user_keys
 from tenter.config.schema import ListOf, MapOf, Refused, Schema, Table
-from tenter.config.spec import HookDefaults, HookSpec, HooksSpec, ModelSpec, MutateSpec, Spec, TaskSpec, ToolSpec
+from tenter.config.spec import (
+    HookDefaults,
+    HookSpec,
+    HooksSpec,
+    ModelSpec,
+    MutateSpec,
+    PricesSpec,
+    RuleSpec,
+    Spec,
+    TaskSpec,
+    ToolSpec,
+)
 
 MODEL = "models: {m: {provider: scripted, file: f}}\n"
 
@@ -44,7 +56,10 @@ def table(schema: Schema, *path: str) -> Schema:
     [
         ((), Spec, {"file", "digest", "positions"}),
         (("models",), ModelSpec, set[str]()),
+        (("models", "prices"), PricesSpec, set[str]()),
         (("tasks",), TaskSpec, set[str]()),
+        (("tasks", "budgets"), Budgets, set[str]()),
+        (("policy",), RuleSpec, {"where", "path"}),
         (("tools",), ToolSpec, set[str]()),
         (("hooks",), HooksSpec, set[str]()),
         (("hooks", "defaults"), HookDefaults, set[str]()),
@@ -62,12 +77,9 @@ def test_every_usable_key_is_a_field_of_its_spec_and_every_field_a_key(
 @pytest.mark.parametrize(
     "text",
     [
-        "policy: [{name: x}]",
-        f"{MODEL}tasks: {{t: {{version: 1, model: m, instructions: x, budgets: {{}}}}}}",
+        "policy: [{name: x, at: tool.before, then: block, reason: y, when: 'true'}]",
         f"{MODEL}tasks: {{t: {{version: 1, model: m, instructions: x, guardrails: []}}}}",
         f"{MODEL}tasks: {{t: {{version: 1, model: m, instructions: x, output_schema: {{}}}}}}",
-        "tools: {shell: {risk: high}}",
-        "tools: {shell: {sandbox: process}}",
         "tools: {web: {python: 'a:b', mcp: {}}}",
         "hooks: {events: {tool.before: [{name: a, url: https://x}]}}",
         "hooks: {events: {tool.before: [{name: a, mcp: {}}]}}",
@@ -203,6 +215,122 @@ def test_a_task_names_models_and_tools_that_exist() -> None:
     assert [one.split("expected ")[1].split(";")[0] for one in said] == [
         "the name of a model, got 'defalt'",
         "the name of a tool, got 'lokup'",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{MODEL}tasks: {{t: {{version: 1, model: m, instructions: x, budgets: {{}}}}}}",
+        (
+            f"{MODEL}tasks: {{u: {{version: 1, model: m, instructions: x}}, "
+            "t: {version: 1, model: m, instructions: x, parallel_tools: true, subtasks: [u], "
+            "budgets: {tokens: 1, cost_usd: 0.5, model_calls: 1, tool_calls: 1, wall_seconds: 0.5}}}"
+        ),
+        "models: {m: {provider: scripted, file: f, prices: {input: 0, output: 2.5}}}",
+        "secrets: [A]\ntools: {shell: {risk: high, sandbox: process, principals: ['ops-*', ada], secrets: [A]}}",
+        "tools: {shell: {secrets: []}}",
+        "policy: []",
+        "policy: [{name: a, at: tool.before, then: block, reason: x, match: {tool: [a, 'b*']}}]",
+        "policy: [{name: a, at: tool.before, then: escalate, reason: x, queue: ops.night-1}]",
+        (
+            "policy: [{name: a, at: tool.before, then: suspend, reason: x, editable: ['*'], expires_in_seconds: 60, "
+            "on_timeout: escalate}]"
+        ),
+    ],
+)
+def test_what_a_run_may_use_and_do_can_be_said(text: str) -> None:
+    assert problems(f"version: 1\n{text}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("budgets: {tokens: 0}", "expected a whole number from 1 to 1000000000000, got 0"),
+        ("budgets: {tokens: 1.5}", "expected a whole number from 1 to 1000000000000, got 1.5"),
+        ("budgets: {cost_usd: 0}", "expected a number of US dollars above 0 and at most 1000000, got 0"),
+        ("budgets: {wall_seconds: -1}", "expected a number of seconds above 0 and at most 31622400, got -1"),
+        ("budgets: {tool_call: 1}", "unknown key 'tool_call'; did you mean 'tool_calls'?"),
+        ("budgets: 5", "expected a mapping, got 5"),
+        ("parallel_tools: yes", "expected true or false, got 'yes'; write true"),
+        ("subtasks: [tt]", "expected the name of a task, got 'tt'; did you mean 't'?"),
+        ("subtasks: t", "expected a list of tasks, got 't'; write a list: ['t']"),
+    ],
+)
+def test_a_mistake_in_what_a_task_may_use_is_told_as_what_it_is(said: str, expected: str) -> None:
+    (found,) = problems(f"version: 1\n{MODEL}tasks: {{t: {{version: 1, model: m, instructions: x, {said}}}}}")
+    assert expected in found
+
+
+@pytest.mark.parametrize(
+    ("prices", "expected"),
+    [
+        ("{input: 1}", "the key 'output' is missing"),
+        ("{input: 1, output: -0.1}", "expected a number of US dollars from 0 to 1000000, got -0.1"),
+        ("3", "expected a mapping with input and output, got 3"),
+    ],
+)
+def test_a_price_is_for_both_ways_and_nobody_is_paid_to_ask(prices: str, expected: str) -> None:
+    (found,) = problems(f"version: 1\nmodels: {{m: {{provider: scripted, file: f, prices: {prices}}}}}")
+    assert expected in found
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("risk: hihg", "expected 'low' or 'medium' or 'high', got 'hihg'; did you mean 'high'?"),
+        ("sandbox: container", "expected 'none' or 'process', got 'container'"),
+        ("principals: []", "expected a list of at least one name, got an empty list"),
+        ("principals: [a, a]", "the same stands at line 3 already"),
+        ("secrets: [A_KY]", "expected the name of a top-level secret, got something else (not shown); did you mean"),
+    ],
+)
+def test_a_mistake_in_what_a_tool_may_do_is_told_as_what_it_is(setting: str, expected: str) -> None:
+    (found,) = problems(f"version: 1\nsecrets: [A_KEY]\ntools: {{shell: {{{setting}}}}}")
+    assert expected in found
+
+
+@pytest.mark.promise(4)
+@pytest.mark.parametrize("entry", ["ghp_0123456789abcdefghij", "sk-live-0123456789"])
+def test_what_stands_among_a_tools_secrets_and_is_none_is_not_shown(entry: str) -> None:
+    (found,) = problems(f"version: 1\ntools: {{shell: {{secrets: [{entry}]}}}}")
+    assert "(not shown)" in found
+    assert entry not in found
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("then: block, queue: ops", "'queue' cannot stand where 'then' is block; it names the people"),
+        ("then: suspend, queue: ops", "'queue' cannot stand where 'then' is suspend"),
+        ("then: escalate, queue: Ops!", "expected a word (lower-case letters"),
+        ("then: block, editable: [a]", "'editable' cannot stand where 'then' is block; only who is asked can change"),
+        ("then: escalate, editable: [a]", "'editable' cannot stand where 'then' is escalate"),
+        ("then: suspend, editable: []", "expected a list of at least one field, got an empty list"),
+        (
+            "then: block, expires_in_seconds: 5",
+            "'expires_in_seconds' cannot stand where 'then' is block; only a request",
+        ),
+        ("then: escalate, expires_in_seconds: 5", "'expires_in_seconds' cannot stand where 'then' is escalate"),
+        ("then: suspend, expires_in: 5", "unknown key 'expires_in'; did you mean 'expires_in_seconds'?"),
+        ("then: suspend, on_timeout: block", "'on_timeout' needs 'expires_in_seconds' beside it; without it the"),
+        ("then: suspend, expires_in_seconds: 5, on_timeout: fail", "expected 'block' or 'escalate', got 'fail'"),
+        ("then: suspnd", "expected 'block' or 'suspend' or 'escalate', got 'suspnd'; did you mean 'suspend'?"),
+        ("match: {tool: x}", "the key 'then' is missing"),
+        ("then: block, match: {}", "expected a mapping of at least one field of the event to a pattern, got an empty"),
+        ("then: block, match: {tool: 3}", "expected a name with '*', a list of these or {re: …}, got 3"),
+    ],
+)
+def test_a_mistake_in_a_rule_is_told_as_what_it_is(rule: str, expected: str) -> None:
+    (found,) = problems(f"version: 1\npolicy: [{{name: a, at: tool.before, reason: x, {rule}}}]")
+    assert expected in found
+
+
+def test_a_rule_says_who_it_is_where_it_stands_and_why() -> None:
+    assert [one.split("at policy[0]: ")[1] for one in problems("version: 1\npolicy: [{then: block}]")] == [
+        "the key 'name' is missing",
+        "the key 'at' is missing",
+        "the key 'reason' is missing",
     ]
 
 

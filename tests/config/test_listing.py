@@ -9,6 +9,8 @@ from tenter.config.loading import load, parse_spec
 from tenter.config.problem import ConfigError
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+CHECKS = ("resolve", "offered", "arguments", "principal", "policy", "budget", "duplicate", "risk")
+"""Of a tool call, in order."""
 
 
 def listing(hooks: str) -> Listing:
@@ -21,10 +23,11 @@ def at(found: Listing, point: str) -> tuple[Row, ...]:
 
 def test_without_hooks_tenters_own_checks_are_listed() -> None:
     found = listing("{}")
-    assert [(row.point, row.order, row.name, row.kind, row.band) for row in found.rows] == [
-        ("tool.before", 1, "known-tool", "governor", "gate"),
-        ("tool.before", 2, "valid-arguments", "governor", "gate"),
+    assert [(row.point, row.order, row.name) for row in found.rows] == [
+        ("model.before", 1, "budget"),
+        *(("tool.before", order, name) for order, name in enumerate(CHECKS, 1)),
     ]
+    assert {(row.kind, row.band, row.source) for row in found.rows} == {("governor", "gate", "")}
 
 
 @pytest.mark.promise(5)
@@ -126,14 +129,26 @@ def test_hooks_of_a_project_that_is_not_trusted_are_marked_and_change_nothing_of
         b"version: 1\nhooks: {events: {tool.before: [{name: mine, script: x, on_error: warn}]}}", "u.yaml", level="user"
     )
     found = list_hooks(spec, user, ENVIRONMENT, trusted=False)
-    assert [(row.full_name, row.name, row.order, row.untrusted, row.timeout_seconds) for row in found.rows] == [
+    shown = [row for row in found.rows if row.full_name != "llm.invoked.pre"]
+    assert [(row.full_name, row.name, row.order, row.untrusted, row.timeout_seconds) for row in shown] == [
         ("tool.invoked.pre", "mine", 1, False, 30),
         ("tool.invoked.pre", "first", 0, True, 2),
-        ("tool.invoked.pre", "known-tool", 2, False, 30),
-        ("tool.invoked.pre", "valid-arguments", 3, False, 30),
+        *(("tool.invoked.pre", name, order, False, 30) for order, name in enumerate(CHECKS, 2)),
         ("tool.invoked.in", "work", 0, True, 2),
     ]
     assert not any(row.untrusted for row in list_hooks(spec, user, ENVIRONMENT).rows)
+
+
+@pytest.mark.promise(14)
+@pytest.mark.fault(55)
+def test_a_rule_of_a_project_that_is_not_trusted_is_marked_as_its_hooks_are() -> None:
+    rule = b"version: 1\npolicy: [{name: first, at: input.before, then: block, reason: x}]"
+    spec = parse_spec(rule, "p.yaml")
+    found = {trusted: list_hooks(spec, None, ENVIRONMENT, trusted=trusted).rows for trusted in (True, False)}
+    for trusted, order in ((True, 1), (False, 0)):
+        (row,) = [row for row in found[trusted] if row.point == "input.before"]
+        assert (row.name, row.band, row.kind, row.order) == ("first", "control", "policy", order)
+        assert (row.on_error, row.untrusted, row.certain) == ("block", not trusted, True)
 
 
 @pytest.mark.fault(55)

@@ -282,6 +282,7 @@ except ConfigError as error:
 """
 
 
+@pytest.mark.timed
 @pytest.mark.fault(52)
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_hostile_file_is_refused_within_100_ms_and_64_mb(case: str, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenter.config.loading import load
+from tenter.config.loading import load, parse_spec
 from tenter.config.named_files import NamedCode, named_code
 from tenter.config.outline import hook_files, outline
 
@@ -188,6 +188,14 @@ def test_arguments_that_are_no_names_of_files_do_no_harm(tmp_path: Path) -> None
 
 def test_hooks_that_are_switched_off_do_not_run(tmp_path: Path) -> None:
     assert named(tmp_path, "hooks: {enabled: false, events: {run.end: [{name: a, script: x, on_error: warn}]}}") == ()
+
+
+def test_a_rule_is_no_code() -> None:
+    rules = "[{name: a, at: model.before, then: block, reason: x}, {name: b, at: tool.before, then: block, reason: x}]"
+    spec = parse_spec(f"version: 1\npolicy: {rules}".encode(), "f")
+    planned = outline(hook_files(spec, None), PATH)
+    assert [one.name for one in planned.declarations] == ["a"]
+    assert named_code(spec, planned, PATH) == ()
 
 
 def test_a_backend_that_is_not_installed_is_named_all_the_same(tmp_path: Path) -> None:

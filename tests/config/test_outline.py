@@ -175,8 +175,63 @@ def test_a_name_twice_at_a_point_is_a_problem_under_any_name_of_the_point(tmp_pa
 
 
 def test_the_names_of_tenters_own_checks_are_taken(tmp_path: Path) -> None:
-    (found,) = problems(tmp_path, "    tool.before: [{name: known-tool, script: x, on_error: warn}]\n")
-    assert "the name 'known-tool' is taken at 'tool.before', by one of tenter's own checks" in found
+    (found,) = problems(tmp_path, "    tool.before: [{name: policy, script: x, on_error: warn}]\n")
+    assert "the name 'policy' is taken at 'tool.before', by one of tenter's own checks" in found
+
+
+RULE = "then: block, reason: x"
+
+
+def policy_problems(folder: Path, policy: str, hooks: str = "{}") -> list[str]:
+    spec = spec_of(folder, f"version: 1\nhooks: {hooks}\npolicy:\n{policy}")
+    found = outline(hook_files(spec, None), PATH).problems
+    return [str(one).removeprefix(f"{folder}/tenter.yaml:") for one in found]
+
+
+@pytest.mark.promise(15)
+def test_rules_stand_before_the_projects_hooks_in_the_control_band_and_those_of_the_gate_not_at_all(
+    tmp_path: Path,
+) -> None:
+    hook = "{events: {model.before: [{name: %s, script: x, on_error: warn}]}}"
+    user = spec_of(tmp_path / "user", f"version: 1\nhooks: {hook % 'mine'}", user=True)
+    rules = f"[{{name: a, at: model.before, {RULE}}}, {{name: b, at: tool.before, {RULE}}}]"
+    for enabled, left in (("true", [("h", "app")]), ("false", [])):
+        hooks = f"{{enabled: {enabled}, {(hook % 'h')[1:]}"
+        project = spec_of(tmp_path, f"version: 1\nhooks: {hooks}\npolicy: {rules}")
+        found = outline(hook_files(project, user), PATH)
+        assert found.problems == ()
+        assert names(found) == [("mine", "baseline"), ("a", "control"), *left]
+
+
+@pytest.mark.promise(2)
+def test_what_is_wrong_with_rules_is_told_at_its_own_place(tmp_path: Path) -> None:
+    found = policy_problems(
+        tmp_path,
+        f"""\
+  - {{name: a, at: tool.befor, {RULE}}}
+  - {{name: b, at: run.start, then: suspend, reason: x, match: {{tool: x}}}}
+  - {{name: b, at: tool.after, {RULE}}}
+  - {{name: c, at: model.before, then: suspend, reason: x, editable: [reqest]}}
+""",
+    )
+    assert found == [
+        "4:19: at policy[0].at: there is no point 'tool.befor'; did you mean 'tool.before'?",
+        "5:36: at policy[1].then: the rule 'b' at 'run.start' cannot suspend; this point takes block",
+        "5:70: at policy[1].match.tool: rule 'b' at 'run.start' matches on 'tool'; this point can match on task",
+        (
+            "6:19: at policy[2].at: a rule cannot stand at 'tool.after': what it would refuse has happened; "
+            "set it to 'tool.before', or use a hook"
+        ),
+        "6:12: at policy[2].name: the name 'b' is taken by the rule at line 5; give it another name",
+        ("7:70: at policy[3].editable[0]: what waits at 'model.before' has no field 'reqest'; did you mean 'request'?"),
+    ]
+
+
+def test_a_hook_and_a_rule_at_one_point_have_different_names(tmp_path: Path) -> None:
+    hook = "{events: {model.before: [{name: a, script: x, on_error: warn}]}}"
+    (found,) = policy_problems(tmp_path, f"  - {{name: a, at: llm.invoked.pre, {RULE}}}\n", hook)
+    assert found.startswith("2:40: at hooks.events.model.before[0].name: the name 'a' is taken at 'model.before', by ")
+    assert policy_problems(tmp_path, f"  - {{name: a, at: input.before, {RULE}}}\n", hook) == []
 
 
 def test_a_project_cannot_take_the_name_of_a_users_hook(tmp_path: Path) -> None:

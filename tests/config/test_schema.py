@@ -8,6 +8,7 @@ def test_each_schema_says_in_words_what_it_expects() -> None:
     assert Whole(least=1, most=1).what == "1"
     assert Seconds(most=60).what == "a number of seconds above 0 and at most 60"
     assert Dollars(most=60).what == "a number of US dollars above 0 and at most 60"
+    assert Dollars(most=60, free=True).what == "a number of US dollars from 0 to 60"
     assert Choice(words=("warn", "block")).what == "'warn' or 'block'"
     assert Text().what == "text"
     assert Slug().what.startswith("a name (lower-case letters")

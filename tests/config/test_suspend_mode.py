@@ -84,6 +84,10 @@ def test_hooks_that_are_switched_off_wait_for_nothing(tmp_path: Path) -> None:
     hooks = "{{enabled: {}, events: {{pre.loop.start: [{{name: a, script: x, on_error: suspend, {}}}]}}}}"
     mode = "suspend_mode: retry_backoff"
     assert suspend_modes(spec_of(tmp_path, hooks.format("false", mode))) == {}
+    rule = "\npolicy: [{name: a, at: loop.start.pre, then: suspend, reason: x}]"
+    assert suspend_modes(spec_of(tmp_path, hooks.format("false", mode) + rule)) == {}
+    plugins = "{enabled: false, defaults: {suspend_mode: wait_then_retry}, plugins: ['mine:Gates']}"
+    assert suspend_modes(spec_of(tmp_path, plugins + rule)) == {}
     assert suspend_modes(spec_of(tmp_path, hooks.format("true", mode))) == {("loop.start.pre", "a"): "retry_backoff"}
 
 

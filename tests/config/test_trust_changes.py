@@ -134,3 +134,25 @@ def test_another_order_alone_is_told_as_such() -> None:
 
 def test_a_digest_is_known_again_by_its_beginning() -> None:
     assert short(A) == "a" * 12
+
+
+def rule(index: int, name: str, **more: object) -> tuple[Setting, ...]:
+    """A rule as it stands in a footprint."""
+    told: dict[str, object] = {"name": name, "at": "tool.before", "then": "block", "reason": f"not {name}", **more}
+    return tuple((("policy", index, key), value) for key, value in told.items())
+
+
+def test_a_rule_that_came_or_went_is_one_line_and_the_others_are_told_apart_by_their_names() -> None:
+    was = (*rule(0, "a"), *rule(1, "b"), *rule(2, "c"))
+    assert keys(was, (*rule(0, "b"), *rule(1, "c", then="suspend"))) == [
+        "policy[0]: gone, it was the rule 'a', 'not a'",
+        "policy[1].then: 'block' -> 'suspend'",
+    ]
+    assert keys(was, (*rule(0, "new"), *was[:0], *rule(1, "a"), *rule(2, "b"), *rule(3, "c"))) == [
+        "policy[0]: new, the rule 'new', 'not new'"
+    ]
+    assert keys(was, (*rule(0, "b"), *rule(1, "a"), *rule(2, "c"))) == ["policy: in another order"]
+    assert keys((*rule(0, "a"), *hook(0, "a")), (*rule(0, "b"), *hook(0, "a"))) == [
+        "policy[0].name: 'a' -> 'b'",
+        "policy[0].reason: 'not a' -> 'not b'",
+    ]

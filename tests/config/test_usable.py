@@ -61,5 +61,24 @@ def test_a_loop_loses_what_is_broken_and_a_hat_without_triggers() -> None:
     assert usable({"loop": None})["loop"] == {"hats": {}}
 
 
+def test_a_rule_loses_a_broken_setting_and_is_left_out_where_it_says_nothing() -> None:
+    where = {"file": "f", "line": 1, "column": 1}
+    whole = {"where": where, "path": (), "name": "a", "at": "p", "then": "block", "reason": "x"}
+    rules = (
+        {**whole, "queue": None, "match": {"tool": {"re": None}, "task": "t"}},
+        {**whole, "then": None},
+        {**whole, "reason": None},
+        None,
+    )
+    assert usable({"policy": rules})["policy"] == ({**whole, "match": {"task": "t"}},)
+    assert usable({"policy": None})["policy"] == ()
+
+
+def test_a_task_loses_a_broken_budget_and_keeps_the_others() -> None:
+    task = {"version": 1, "model": "m", "instructions": "x"}
+    values = {"tasks": {"t": {**task, "budgets": {"tokens": None, "tool_calls": 3}, "subtasks": ("a", None)}}}
+    assert usable(values)["tasks"] == {"t": {**task, "budgets": {"tool_calls": 3}}}
+
+
 def test_a_file_that_is_no_mapping_gives_nothing() -> None:
     assert usable(None) == {"version": 1, "models": {}, "tasks": {}, "tools": {}}

@@ -24,8 +24,9 @@ def test_a_file_that_is_right_has_no_problems(tmp_path: Path) -> None:
     path.write_text("""\
 version: 1
 models: {default: {provider: scripted, file: script.yaml}}
-tasks: {fix: {version: 1, model: default, instructions: x, tools: [shell, lookup]}}
+tasks: {fix: {version: 1, model: default, instructions: x, tools: [shell, lookup], budgets: {tool_calls: 3}}}
 tools: {lookup: {python: "mine:lookup"}}
+policy: [{name: r, at: tool.before, match: {tool: shell}, then: suspend, reason: x, editable: [command]}]
 hooks:
   events:
     tool.before:
@@ -33,6 +34,38 @@ hooks:
       - {name: b, python: "mine:f"}
 """)
     assert problems(path) == []
+
+
+def test_a_circle_of_subtasks_and_a_rule_at_no_point_are_found_beside_other_problems(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text("")
+    path = tmp_path / "tenter.yaml"
+    path.write_text("""\
+version: 1
+models: {default: {provider: scripted, file: script.yaml}}
+tasks:
+  a: {version: 1, model: default, instructions: x, subtasks: [b], budgets: {tokens: none}}
+  b: {version: 1, model: default, instructions: x, subtasks: [a, c]}
+policy:
+  - {name: r, at: tool.befor, then: block, reason: x, queue: ops}
+  - {name: s, at: run.start, then: escalate, reason: x}
+""")
+    assert [one.removeprefix("DIR/tenter.yaml:") for one in problems(path)] == [
+        (
+            "4:85: at tasks.a.budgets.tokens: expected a whole number from 1 to 1000000000000, got 'none'; "
+            "write a plain decimal number, without quotes"
+        ),
+        (
+            "5:63: at tasks.b.subtasks[0]: the task 'a' would spawn itself: a -> b -> a; "
+            "take one of them out of the 'subtasks' that it stands in"
+        ),
+        "5:66: at tasks.b.subtasks[1]: expected the name of a task, got 'c'; there are a, b",
+        "7:19: at policy[0].at: there is no point 'tool.befor'; did you mean 'tool.before'?",
+        (
+            "7:55: at policy[0].queue: 'queue' cannot stand where 'then' is block; "
+            "it names the people whom an escalation is handed to"
+        ),
+        "8:36: at policy[1].then: the rule 's' at 'run.start' cannot escalate; this point takes block",
+    ]
 
 
 @pytest.mark.fault(53)
@@ -156,7 +189,8 @@ hooks:
     script = (
         "import sys; from tenter.config import list_hooks, load, validate\n"
         "assert validate('tenter.yaml', environment={'PATH': '/bin'}) == ()\n"
-        "assert len(list_hooks(load('tenter.yaml'), None, {'PATH': '/bin'}).rows) == 5\n"
+        "listed = list_hooks(load('tenter.yaml'), None, {'PATH': '/bin'}).rows\n"
+        "assert [row.name for row in listed if row.band == 'app'] == ['a', 'b', 'c']\n"
         "heavy = {'asyncio', 'sqlite3', 'subprocess', 'rich', 'httpx', 'mine'}\n"
         "print(*{name.split('.')[0] for name in sys.modules} & heavy)"
     )
@@ -207,3 +241,6 @@ hooks:
 """)
     (said,) = problems(path)
     assert said.startswith("DIR/tenter.yaml:6:51: at hooks.events.tool.before[1].cwd: there is no folder 'nodir'; ")
+    off = path.read_text().replace("hooks:", "hooks:\n  enabled: false")
+    path.write_text(f"{off}policy: [{{name: r, at: tool.before, then: block, reason: x}}]\n")
+    assert problems(path) == [], "what is switched off needs no folder, whatever the rules are"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tenter.controls.arguments import LONGEST_SHOWN, MOST_PROBLEMS, check_arguments, check_schema
+from tenter.controls import arguments as judging
+from tenter.controls.arguments import LONGEST_SHOWN, MOST_PROBLEMS, check_arguments, check_schema, surely_fits
 from tenter.kernel import freeze
 
 ITEM = {
@@ -36,6 +37,40 @@ def test_arguments_that_fit_have_no_problem_frozen_or_not() -> None:
     arguments = {"path": "a", "edits": [{"line": 1}], "mode": "fast", "limit": None, "start": {"line": 2}, "share": 1}
     assert check_arguments(SCHEMA, arguments) == []
     assert check_arguments(freeze(SCHEMA), freeze(arguments)) == []
+
+
+def test_what_needs_a_validator_is_never_sure() -> None:
+    for arguments in ({"path": "a"}, {"path": 3}, None):
+        assert not surely_fits(freeze(SCHEMA), freeze(arguments))
+
+
+def test_a_frozen_schema_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[object] = []
+    monkeypatch.setattr(judging, "fitting", compiled.append)
+    schema = freeze({"type": "object", "title": "once"})
+    assert [surely_fits(schema, {}) for _ in range(3)] == [False] * 3
+    assert compiled == [schema]
+    assert surely_fits(freeze({"type": "object", "title": "once"}), {}) is False
+    assert len(compiled) == 2
+
+
+def test_a_schema_that_changed_is_what_it_says_now() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert check_arguments(schema, {"a": 1}) == ["at a: expected text, got 1"]
+    schema["properties"] = {}
+    assert check_arguments(schema, {"a": 1}) == []
+
+
+def test_what_is_kept_of_schemas_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[int, object] = {}
+    monkeypatch.setattr(judging, "_kept", kept)
+    monkeypatch.setattr(judging, "MOST_KEPT", 3)
+    schemas = [freeze({"type": "object", "required": [str(n)]}) for n in range(10)]
+    for _ in range(2):
+        for n, schema in enumerate(schemas):
+            assert surely_fits(schema, freeze({str(n): 1}))
+            assert not surely_fits(schema, freeze({"x": 1}))
+            assert 0 < len(kept) <= 3
 
 
 WRONG: list[tuple[object, str]] = [
@@ -75,6 +110,7 @@ def test_every_problem_is_told_and_their_number_and_length_are_bounded() -> None
     assert len(long) < 2 * LONGEST_SHOWN
 
 
+@pytest.mark.timed
 @pytest.mark.fault(34)
 def test_a_pattern_is_matched_by_re2_and_cannot_hang() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(a+)+$"}}}

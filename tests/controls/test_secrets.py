@@ -336,6 +336,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.timed
 @pytest.mark.promise(4)
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_hostile_text_costs_no_more_than_its_length(name: str) -> None:

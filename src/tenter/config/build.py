@@ -11,6 +11,7 @@ from tenter.config.declared import deadline, source_at, suspend_mode_of, timed
 from tenter.config.outline import PlannedHook, PlannedPlugin, hook_files, outline, refusal
 from tenter.config.pins import Pins
 from tenter.config.problem import ConfigError, KeyPath, Position, Problem
+from tenter.config.rules import PlannedRule
 from tenter.config.spec import Spec
 from tenter.kernel import Declaration, FrozenDict, RegistrationError
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 def build_hooks(
     spec: Spec, surroundings: "Surroundings", *, user: Spec | None = None, pins: Pins | None = None
 ) -> list[Declaration]:
-    """The hooks of the user's file, of the project's plugins and of its events (D§5), in this order, to be called.
+    """The hooks of the user's file, of the project's rules, plugins and events (D§5), in this order, to be called.
 
-    Imports Python targets; starts nothing. `pins` hold the project's commands to the files that were looked at. The
-    runtime's deadline must be the project's default. Raises ConfigError with every problem.
+    Rules that the gate judges are not among them. Imports Python targets; starts nothing. `pins` hold the project's
+    commands to the files that were looked at. The runtime's deadline must be the project's default. Raises ConfigError
+    with every problem.
     """
     planned = outline(hook_files(spec, user), surroundings.environment.get("PATH", ""))
     if planned.problems:
@@ -32,6 +34,9 @@ def build_hooks(
     problems: list[Problem] = []
     hooks: list[Declaration] = []
     for one in planned.planned:
+        if isinstance(one, PlannedRule):
+            hooks.append(one.declared)
+            continue
         try:
             bound = _bound(one, surroundings, pins if one.file.spec is spec else None)
         except RegistrationError as error:

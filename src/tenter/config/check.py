@@ -69,6 +69,7 @@ class _Spot(msgspec.Struct, frozen=True):
 class _Reference(msgspec.Struct, frozen=True):
     kind: str
     name: str
+    shown: bool
     spot: _Spot
 
 
@@ -106,8 +107,8 @@ class _Checker:
             names = {*self._defined.get(one.kind, ()), *known.get(one.kind, ())}
             if one.name not in names:
                 listed = f"there are {', '.join(sorted(names)[:20])}" if names else f"there is no {one.kind} yet"
-                message = f"expected the name of a {one.kind}, got {quoted(one.name)}"
-                self._report(one.spot, message, self._guess(one.name, names) or listed)
+                hint = self._guess(one.name, names) or listed
+                self._expected(f"the name of a {one.kind}", one.spot, hint, shown=one.shown)
 
     def _single(self, schema: Text | Slug | Whole | Seconds | Dollars | Flag | Choice, spot: _Spot) -> object:
         node = spot.node
@@ -136,7 +137,8 @@ class _Checker:
         number = node.value
         # A bool is an int to Python and no number to people.
         if isinstance(number, int | float) and not isinstance(number, bool):
-            if isinstance(schema, Seconds | Dollars) and 0 < number <= schema.most:
+            free = isinstance(schema, Dollars) and schema.free and number == 0
+            if isinstance(schema, Seconds | Dollars) and (0 < number <= schema.most or free):
                 return float(number)
             if isinstance(schema, Whole) and isinstance(number, int) and schema.least <= number <= schema.most:
                 return number
@@ -152,7 +154,7 @@ class _Checker:
         if not re.fullmatch(schema.pattern, node.value):
             return self._expected(schema.what, spot, schema.hint, shown=shown)
         if schema.refers_to:
-            self._references.append(_Reference(schema.refers_to, node.value, spot))
+            self._references.append(_Reference(schema.refers_to, node.value, shown, spot))
         return node.value
 
     def _flag(self, schema: Flag, node: Scalar, spot: _Spot) -> object:
@@ -170,6 +172,9 @@ class _Checker:
             return self._expected(schema.what, spot, got="an empty list")
         spots = [_Spot(item, (*spot.path, index), item.where) for index, item in enumerate(items)]
         values = tuple(self.read(schema.item, one) for one in spots)
+        if schema.defines:
+            names = (one.text for one in items if isinstance(one, Scalar))
+            self._defined.setdefault(schema.defines, set()).update(names)
         if schema.distinct:
             self._refuse_repeats(spots)
         return values

@@ -14,7 +14,7 @@ import msgspec
 from tenter.catalogue import CATALOGUE, LOOP_OPERATIONS
 from tenter.config.problem import Position, Unresolved
 from tenter.config.sketch import stand_in
-from tenter.config.spec import HookSpec, Spec
+from tenter.config.spec import HookSpec, HooksSpec, Spec
 from tenter.config.targets import find_target
 from tenter.executors import SuspendMode, in_band
 from tenter.kernel import (
@@ -38,6 +38,11 @@ class HookFile(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     timeout: float | None
     """The deadline in seconds of its hooks that name none, where that is not the runtime's."""
+
+    @property
+    def hooks(self) -> HooksSpec:
+        """What it hangs, which is nothing where its hooks are switched off; its rules hold all the same."""
+        return self.spec.hooks if self.spec.hooks.enabled else HooksSpec(enabled=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ The one place where a key is declared. What D§12 names and nothing carries out 
 is neither unknown nor accepted and then ignored.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final, get_args
 
-from tenter.catalogue import CATALOGUE
+import msgspec
+
+from tenter.catalogue import CATALOGUE, Risk, Sandbox
 from tenter.config.loop_spec import TOPIC, TOPIC_PATTERN, PreflightCheck, PromptWay
 from tenter.config.problem import KeyPath
 from tenter.config.schema import (
@@ -27,13 +29,17 @@ from tenter.config.schema import (
     Text,
     Whole,
 )
+from tenter.config.spec import Then
 from tenter.executors import SuspendMode
-from tenter.kernel import FrozenDict, Mode, Policy
+from tenter.kernel import FrozenDict, Mode, OnTimeout, Policy
 
 LONGEST_DEADLINE: Final = 86_400
 LONGEST_GRACE: Final = 60
 LARGEST_OUTPUT: Final = 64 << 20
 LONGEST_LOOP: Final = 366 * 86_400
+MOST_CALLS: Final = 1_000_000
+MOST_TOKENS: Final = 1_000_000_000_000
+MOST_DOLLARS: Final = 1_000_000
 
 _LATER: Final = Refused("is not supported yet", "remove it")
 _NOT_IN_USER_FILE: Final = Refused("does not belong in the user's file", "move it to the project's tenter.yaml")
@@ -49,6 +55,8 @@ _VARIABLE: Final = Text(
     hint="the value itself never stands in this file",
     private=True,
 )
+_SECRET: Final = "top-level secret"
+"""What a name among the file's `secrets` is called."""
 _HOOK_VARIABLE: Final = Text(
     what="the name of an environment variable, not one of tenter's own (TENTER_…)",
     pattern=r"(?!TENTER_)[A-Za-z_][A-Za-z0-9_]*",
@@ -56,6 +64,17 @@ _HOOK_VARIABLE: Final = Text(
 _COMMAND: Final = ListOf(item=Text(pattern=r"(?s:.*)"), what="a program and its arguments as a list", least=1)
 _SUSPEND_MODE: Final = Choice(words=get_args(SuspendMode))
 _NAME_PATTERN: Final = Text(what="a name, in which '*' stands for any text")
+_MATCH: Final = MapOf(
+    key=Text(what="the name of a field"),
+    what="a mapping of at least one field of the event to a pattern",
+    least=1,
+    value=Either(
+        what="a name with '*', a list of these or {re: …}",
+        single=_NAME_PATTERN,
+        items=ListOf(item=_NAME_PATTERN, what="a list of at least one name", least=1),
+        mapping=Table(keys={"re": Text(what="an expression for RE2 as text")}, required=("re",)),
+    ),
+)
 
 _NO_METADATA: Final = FrozenDict[str, object](enabled=False)
 
@@ -96,17 +115,7 @@ HOOK: Final = Table(
         "python": _PYTHON,
         "url": _LATER,
         "mcp": _LATER,
-        "match": MapOf(
-            key=Text(what="the name of a field"),
-            what="a mapping of at least one field of the event to a pattern",
-            least=1,
-            value=Either(
-                what="a name with '*', a list of these or {re: …}",
-                single=_NAME_PATTERN,
-                items=ListOf(item=_NAME_PATTERN, what="a list of at least one name", least=1),
-                mapping=Table(keys={"re": Text(what="an expression for RE2 as text")}, required=("re",)),
-            ),
-        ),
+        "match": _MATCH,
         "when": _LATER,
         "observe": Flag(),
         "mode": Choice(words=get_args(Mode)),
@@ -147,35 +156,86 @@ _HOOKS: Final = Table(
     }
 )
 
-_MODELS: Final = MapOf(
-    key=Slug(),
-    defines="model",
-    what="a mapping from names to models",
-    value=Table(
-        keys={"provider": Choice(words=("scripted",)), "file": Text(what="the path of a script as text")},
-        required=("provider", "file"),
+
+def _only(key: str, then: Then, hint: str) -> Iterator[Clash]:
+    """`key` stands only with that `then`."""
+    return (Clash(key, "then", word, hint) for word in get_args(Then) if word != then)
+
+
+RULE: Final = Table(
+    what="a rule (a mapping with name, at, then and reason)",
+    positioned=True,
+    required=("name", "at", "then", "reason"),
+    rules=(
+        *_only("queue", "escalate", "it names the people whom an escalation is handed to"),
+        *_only("editable", "suspend", "only who is asked can change something"),
+        *_only("expires_in_seconds", "suspend", "only a request waits"),
+        *_only("on_timeout", "suspend", "only a request waits"),
+        Needs(("on_timeout",), ("expires_in_seconds",), "without it the request waits for ever"),
     ),
+    keys={
+        "name": Slug(),
+        "at": Text(what="the name of a point"),
+        "match": _MATCH,
+        "when": _LATER,
+        "then": Choice(words=get_args(Then)),
+        "reason": Text(),
+        "queue": Text(
+            what="a word (lower-case letters, digits, '_', '-' and '.', at most 64)",
+            pattern=r"[a-z0-9_][a-z0-9_.-]{0,63}",
+        ),
+        "editable": ListOf(
+            item=Text(what="the name of a field, or '*'"), what="a list of at least one field", least=1, distinct=True
+        ),
+        "expires_in_seconds": Seconds(most=LONGEST_LOOP),
+        "on_timeout": Choice(words=get_args(OnTimeout)),
+    },
 )
 
-_TASKS: Final = MapOf(
-    key=Slug(),
-    defines="task",
-    what="a mapping from names to tasks",
-    value=Table(
-        keys={
-            "version": Whole(least=1, most=1_000_000),
-            "model": Text(what="the name of a model", refers_to="model"),
-            "instructions": Text(),
-            "tools": ListOf(
-                item=Text(what="the name of a tool", refers_to="tool"), what="a list of tools", distinct=True
-            ),
-            "budgets": _LATER,
-            "guardrails": _LATER,
-            "output_schema": _LATER,
-        },
-        required=("version", "model", "instructions"),
-    ),
+_PRICE: Final = Dollars(most=MOST_DOLLARS, free=True)
+
+MODEL: Final = Table(
+    keys={
+        "provider": Choice(words=("scripted",)),
+        "file": Text(what="the path of a script as text"),
+        "prices": Table(
+            what="a mapping with input and output",
+            keys={"input": _PRICE, "output": _PRICE},
+            required=("input", "output"),
+        ),
+    },
+    required=("provider", "file"),
 )
+
+BUDGETS: Final = Table(
+    keys={
+        "tokens": Whole(least=1, most=MOST_TOKENS),
+        "cost_usd": Dollars(most=MOST_DOLLARS),
+        "model_calls": Whole(least=1, most=MOST_CALLS),
+        "tool_calls": Whole(least=1, most=MOST_CALLS),
+        "wall_seconds": Seconds(most=LONGEST_LOOP),
+    }
+)
+
+TASK: Final = Table(
+    keys={
+        "version": Whole(least=1, most=1_000_000),
+        "model": Text(what="the name of a model", refers_to="model"),
+        "instructions": Text(),
+        "tools": ListOf(item=Text(what="the name of a tool", refers_to="tool"), what="a list of tools", distinct=True),
+        "budgets": BUDGETS,
+        "parallel_tools": Flag(),
+        "subtasks": ListOf(
+            item=Text(what="the name of a task", refers_to="task"), what="a list of tasks", distinct=True
+        ),
+        "guardrails": _LATER,
+        "output_schema": _LATER,
+    },
+    required=("version", "model", "instructions"),
+)
+
+_MODELS: Final = MapOf(key=Slug(), defines="model", what="a mapping from names to models", value=MODEL)
+_TASKS: Final = MapOf(key=Slug(), defines="task", what="a mapping from names to tasks", value=TASK)
 
 _TOPIC: Final = Text(
     what="a topic (words of letters, digits, '_' and '-', joined by dots, at most 200 characters)", pattern=TOPIC
@@ -223,7 +283,7 @@ _LOOP: Final = Table(
         "required_events": ListOf(item=_TOPIC, what="a list of topics", distinct=True),
         "max_iterations": Whole(least=1, most=1_000_000),
         "max_runtime_seconds": Seconds(most=LONGEST_LOOP),
-        "max_cost_usd": Dollars(most=1_000_000),
+        "max_cost_usd": Dollars(most=MOST_DOLLARS),
         "max_consecutive_failures": Whole(least=1, most=1_000_000),
         "answer_timeout_seconds": Seconds(most=LONGEST_LOOP),
         "preflight": Table(
@@ -243,11 +303,11 @@ def project_keys(builtin_tools: Collection[str]) -> Table:
         what="a mapping that begins with 'version: 1'",
         keys={
             "version": _VERSION,
-            "secrets": ListOf(item=_VARIABLE, what="a list of environment variables", distinct=True),
+            "secrets": ListOf(item=_VARIABLE, what="a list of environment variables", distinct=True, defines=_SECRET),
             "models": _MODELS,
             "tasks": _TASKS,
             "tools": _tools(builtin_tools),
-            "policy": _LATER,
+            "policy": ListOf(item=RULE, what="a list of rules"),
             "hooks": _HOOKS,
             "loop": _LOOP,
         },
@@ -267,8 +327,15 @@ def _tools(builtin: Collection[str]) -> MapOf:
     settings: dict[str, Schema] = {
         "timeout_seconds": Seconds(most=LONGEST_DEADLINE),
         "idempotent": Flag(),
-        "risk": _LATER,
-        "sandbox": _LATER,
+        "risk": Choice(words=get_args(Risk)),
+        "sandbox": Choice(words=get_args(Sandbox)),
+        # None at all would be read as "nobody", and an empty list means "anyone" to the governor.
+        "principals": ListOf(item=_NAME_PATTERN, what="a list of at least one name", least=1, distinct=True),
+        "secrets": ListOf(
+            item=msgspec.structs.replace(_VARIABLE, refers_to=_SECRET),
+            what="a list of environment variables",
+            distinct=True,
+        ),
         "mcp": _LATER,
     }
     taken = Refused("cannot be given: a tool of this name is built in", "choose another name for yours")

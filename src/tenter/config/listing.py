@@ -33,7 +33,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """From 1, in the order in which they run; observers come last. 0 for one that does not run: it is not trusted."""
     name: str
     kind: str
-    """`function`, `command`, `governor` (a check of tenter's own) or `body`."""
+    """`function`, `command`, `policy` (a rule), `governor` (a check of tenter's own) or `body`."""
     band: Band | None
     priority: int
     match: Mapping[str, object]

@@ -17,6 +17,7 @@ from tenter.config.document import LARGEST, parse
 from tenter.config.keys import project_keys, user_keys
 from tenter.config.problem import ConfigError, Position, Problem
 from tenter.config.spec import Spec
+from tenter.config.subtasks import subtask_problems
 from tenter.config.usable import usable
 from tenter.kernel import freeze
 
@@ -115,7 +116,8 @@ def parse_draft(data: bytes, file: str, *, level: Level = "project", builtin_too
         "positions": checked.positions,
     }
     # The schema has checked everything; this only gives the values their classes.
-    return Draft(freeze(msgspec.convert({**values, **made}, Spec)), problems)
+    spec = freeze(msgspec.convert({**values, **made}, Spec))
+    return Draft(spec, (*problems, *subtask_problems(spec)))
 
 
 def _read(path: Path, level: Level) -> bytes:

@@ -16,7 +16,7 @@ from tenter.config.command_words import Word, words_of_arguments, words_of_scrip
 from tenter.config.commands import resolve_program
 from tenter.config.import_closure import project_modules
 from tenter.config.loop_spec import CommandBackendSpec
-from tenter.config.outline import Outline, PlannedHook
+from tenter.config.outline import Outline, PlannedHook, PlannedPlugin
 from tenter.config.problem import KeyPath
 from tenter.config.spec import HookSpec, Spec
 from tenter.executors import is_below
@@ -100,11 +100,11 @@ def _unseen(words: Iterable[Word], cwd: Path) -> tuple[str, ...]:
 
 def _hooks(planned: Outline, folder: Path) -> Iterator[NamedCode]:
     for one in planned.planned:
-        if not isinstance(one, PlannedHook):
+        if isinstance(one, PlannedHook):
+            yield _hook(one, folder)
+        elif isinstance(one, PlannedPlugin):
             files = _modules(one.target, folder)
             yield NamedCode(kind="plugin", name=one.target, path=one.path, runs=one.target, files=files)
-            continue
-        yield _hook(one, folder)
 
 
 def _hook(one: PlannedHook, folder: Path) -> NamedCode:

@@ -21,6 +21,7 @@ from tenter.config.declared import (
     suspend_mode_fault,
 )
 from tenter.config.problem import KeyPath, Position, Problem, Unresolved, nearest
+from tenter.config.rules import PlannedRule, rule_faults, rule_hook
 from tenter.config.spec import HookDefaults, HookSpec, Spec
 from tenter.controls import GATES
 from tenter.kernel import Band, Declaration, FrozenDict, Point, RegistrationError, attach
@@ -53,11 +54,14 @@ class PlannedPlugin:
     """Whether that is all; not so where its text does not show what it declares."""
 
 
+Planned = PlannedHook | PlannedPlugin | PlannedRule
+
+
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The hooks of all files in registration order, and everything that is wrong with them."""
+    """The hooks and rules of all files in registration order, and everything that is wrong with them."""
 
-    planned: tuple[PlannedHook | PlannedPlugin, ...]
+    planned: tuple["Planned", ...]
     problems: tuple[Problem, ...]
 
     @property
@@ -65,19 +69,21 @@ class Outline:
         return tuple(one for planned in self.planned for one in declarations_of(planned))
 
 
-def declarations_of(planned: PlannedHook | PlannedPlugin) -> tuple[Declaration, ...]:
-    return (planned.declared,) if isinstance(planned, PlannedHook) else planned.declared
+def declarations_of(planned: Planned) -> tuple[Declaration, ...]:
+    return planned.declared if isinstance(planned, PlannedPlugin) else (planned.declared,)
 
 
 def hook_files(spec: Spec | None, user: Spec | None) -> tuple[HookFile, ...]:
-    """The files whose hooks are in force, in registration order (D§5).
+    """The files whose hooks or rules are in force, in registration order (D§5).
 
     Every look-up, import and start of a hook comes after this: for a project that is not trusted, `spec` is None, and
     nothing that it sets holds (D§3.14).
     """
     timeout = (HookDefaults() if spec is None else spec.hooks.defaults).timeout_seconds
     levels: tuple[tuple[Spec | None, Band], ...] = ((user, "baseline"), (spec, "app"))
-    return tuple(_hook_file(one, band, timeout) for one, band in levels if one is not None and one.hooks.enabled)
+    return tuple(
+        _hook_file(one, band, timeout) for one, band in levels if one is not None and (one.hooks.enabled or one.policy)
+    )
 
 
 def _hook_file(spec: Spec, band: Band, timeout: float) -> HookFile:
@@ -88,7 +94,7 @@ def _hook_file(spec: Spec, band: Band, timeout: float) -> HookFile:
 
 
 def outline(files: Iterable[HookFile], search: str) -> Outline:
-    """The hooks of `files`. `search` is the $PATH on which programs are looked up."""
+    """The hooks and rules of `files`. `search` is the $PATH on which programs are looked up."""
     outliner = _Outliner(search)
     planned = [one for file in files for one in outliner.read(file)]
     return Outline(tuple(planned), tuple(outliner.problems))
@@ -102,21 +108,36 @@ class _Outliner:
             (CATALOGUE[gate.point].name, gate.name): "one of tenter's own checks" for gate in GATES
         }
 
-    def read(self, file: HookFile) -> Iterator[PlannedHook | PlannedPlugin]:
+    def read(self, file: HookFile) -> Iterator[Planned]:
         """What of the hooks of `file` can be planned, in registration order; the rest is among the problems."""
-        hooks = file.spec.hooks
+        hooks = file.hooks
+        yield from self._rules(file)
         for index, target in enumerate(hooks.plugins):
             if (plugin := self._plugin(file, target, ("hooks", "plugins", index))) is not None:
                 yield plugin
         for name, specs in hooks.events.items():
-            point = self._point(file, name)
+            point = self._point(file, name, ("hooks", "events", name))
             hooks_here = () if point is None else (self._hook(file, spec, point) for spec in specs)
             yield from (one for one in hooks_here if one is not None)
 
-    def _point(self, file: HookFile, name: str) -> Point | None:
+    def _rules(self, file: HookFile) -> Iterator[PlannedRule]:
+        first: dict[str, Position] = {}
+        for spec in file.spec.policy:
+            point = self._point(file, spec.at, (*spec.path, "at"))
+            faults = [] if point is None else list(rule_faults(spec, point))
+            if (before := first.setdefault(spec.name, spec.where)) is not spec.where:
+                message = f"the name {spec.name!r} is taken by the rule at line {before.line}"
+                faults.append((("name",), Unresolved(message, "give it another name")))
+            for key, fault in faults:
+                path = (*spec.path, *key)
+                self._report(file.spec.where(*path), path, fault.message, fault.hint)
+            if point is not None and not faults and (declared := rule_hook(spec)) is not None:
+                self._claim(declared, file, (*spec.path, "name"))
+                yield PlannedRule(file=file, spec=spec, point=point, declared=declared)
+
+    def _point(self, file: HookFile, name: str, path: KeyPath) -> Point | None:
         if name in CATALOGUE:
             return CATALOGUE[name]
-        path = ("hooks", "events", name)
         near = nearest(name, CATALOGUE.names)
         hint = f"did you mean {near!r}?" if near else "'tenter hooks list --all' prints all points"
         self._report(file.spec.where(*path), path, f"there is no point {name[:100]!r}", hint)

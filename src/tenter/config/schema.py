@@ -16,7 +16,7 @@ class Text(msgspec.Struct, frozen=True, kw_only=True):
     """Text that `pattern` matches from end to end. Never holds NUL, which no program could be given.
 
     `private` text is not shown in errors. `refers_to` says of what kind the thing is that must go by this name: one
-    that a `MapOf` of the file `defines`, or one that `check` was told is known.
+    that a `MapOf` or `ListOf` of the file `defines`, or one that `check` was told is known.
     """
 
     what: str = "text"
@@ -54,13 +54,14 @@ class Seconds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dollars(msgspec.Struct, frozen=True, kw_only=True):
-    """An amount of US dollars, whole or not, above 0 and at most `most`; read as a float."""
+    """An amount of US dollars, whole or not, at most `most` and above 0, or 0 as well if `free`; read as a float."""
 
     most: int
+    free: bool = False
 
     @property
     def what(self) -> str:
-        return f"a number of US dollars above 0 and at most {self.most}"
+        return f"a number of US dollars {'from 0 to' if self.free else 'above 0 and at most'} {self.most}"
 
 
 class Flag(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,12 +82,16 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListOf(msgspec.Struct, frozen=True, kw_only=True):
-    """A list of at least `least` items that are all `item`, `distinct` where that is asked; read as a tuple."""
+    """A list of at least `least` items that are all `item`, `distinct` where that is asked; read as a tuple.
+
+    Each item `defines` a thing of that kind, which a `Text` may refer to.
+    """
 
     item: "Schema"
     what: str = "a list"
     least: int = 0
     distinct: bool = False
+    defines: str = ""
 
 
 class MapOf(msgspec.Struct, frozen=True, kw_only=True):

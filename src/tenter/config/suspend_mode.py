@@ -25,13 +25,13 @@ def suspend_modes(spec: Spec, user: Spec | None = None) -> Mapping[Place, Suspen
 
 
 def _of_file(file: HookFile) -> Iterator[tuple[Place, SuspendMode]]:
-    points = [(CATALOGUE[name], hooks) for name, hooks in file.spec.hooks.events.items() if name in CATALOGUE]
+    points = [(CATALOGUE[name], hooks) for name, hooks in file.hooks.events.items() if name in CATALOGUE]
     for point, hook in ((point, hook) for point, hooks in points for hook in hooks):
         mode = suspend_mode_of(hook, file, point)
         if hook.suspend_mode is not None or mode != "wait_for_resume":
             yield (point.name, hook.name), mode
     mode = default_mode(file, process=False)
-    for target in file.spec.hooks.plugins if mode != "wait_for_resume" else ():
+    for target in file.hooks.plugins if mode != "wait_for_resume" else ():
         for place in _of_plugin(target, file):
             yield place, mode
 

@@ -1,7 +1,7 @@
 """What differs between a project as it was trusted and as it is now, for people. Pure: values in, lines out.
 
-A hook, hat or task that came or went is one line, whatever it says. Hooks of a point are told apart by their names, so
-that one which goes does not make changes of all that stand behind it.
+A hook, rule, hat or task that came or went is one line, whatever it says. Rules, and hooks of a point, are told apart
+by their names, so that one which goes does not make changes of all that stand behind it.
 """
 
 import shlex
@@ -17,10 +17,13 @@ from tenter.config.problem import KeyPath, printable, quoted, render_path
 MOST_CHANGES: Final = 20
 """So many changes are shown in a text; a list of all is there for who asks."""
 
+_NAMED: Final = (2, 4)
+"""How long the paths are of what is told apart by its name: a rule, a hook."""
+
 _SHORT: Final = 12
 """Hex digits by which a file's content is called."""
 
-_MAIN: Final = ("command", "script", "python", "harness", "file", "instructions")
+_MAIN: Final = ("command", "script", "python", "harness", "file", "instructions", "reason")
 """Keys that say what a thing is about; of several the first."""
 
 
@@ -28,7 +31,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that differs. `before` and `after` are empty where it was, or is, not there."""
 
     what: str
-    """`file`, `key`, `order`, or what came or went as a whole: `hook`, `hat`, `task`, `tool`, `model`, `backend`."""
+    """`file`, `key`, `order`, or what came or went: `hook`, `rule`, `hat`, `task`, `tool`, `model`, `backend`."""
     name: str
     """The file's path from the project, or the key's from the root of the configuration."""
     before: str
@@ -49,7 +52,7 @@ def changes(
 ) -> tuple[Change, ...]:
     """Files first, then keys; each pair is as it was and as it is now."""
     after = dict(settings[1])
-    before = _same_hooks(dict(settings[0]), after)
+    before = _same_named(dict(settings[0]), after)
     return (*_files(*files), *_keys(_Side(before), _Side(after)), *_order(before, after))
 
 
@@ -116,6 +119,8 @@ def _entries(path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
     match path:
         case ("hooks", "events", _, int(), *_):
             yield "hook", path[:4]
+        case ("policy", int(), *_):
+            yield "rule", path[:2]
         case ("loop", "hats", _, *_):
             yield "hat", path[:3]
             if path[3:4] == ("backend",):
@@ -146,30 +151,32 @@ def _items(path: KeyPath) -> Iterator[KeyPath]:
     return ((*path, index) for index in count())
 
 
-def _same_hooks(before: Mapping[KeyPath, object], after: Mapping[KeyPath, object]) -> Mapping[KeyPath, object]:
-    """`before`, its hooks counted as in `after`; one that is gone is counted from below zero."""
+def _same_named(before: Mapping[KeyPath, object], after: Mapping[KeyPath, object]) -> Mapping[KeyPath, object]:
+    """`before`, its hooks and rules counted as in `after`; one that is gone is counted from below zero."""
     names = _names(before), _names(after)
     places: dict[KeyPath, int] = {}
-    for point, was in names[0].items():
-        now = names[1].get(point, {})
+    for around, was in names[0].items():
+        now = names[1].get(around, {})
         same = {index: now[name] for name, index in was.items() if name in now}
         # What has another name and stands where it stood was renamed.
         free = set(now.values()) - set(same.values())
         same.update({index: index for index in was.values() if index not in same and index in free})
-        places.update({(*point, index): same.get(index, -1 - index) for index in was.values()})
-    return {
-        (*path[:3], places.get(path[:4], path[3]), *path[4:]) if path[:4] in places else path: value
-        for path, value in before.items()
-    }
+        places.update({(*around, index): same.get(index, -1 - index) for index in was.values()})
+    return {_moved(path, places): value for path, value in before.items()}
+
+
+def _moved(path: KeyPath, places: Mapping[KeyPath, int]) -> KeyPath:
+    length = next((one for one in _NAMED if path[:one] in places), None)
+    return path if length is None else (*path[: length - 1], places[path[:length]], *path[length:])
 
 
 def _names(settings: Mapping[KeyPath, object]) -> Mapping[KeyPath, Mapping[str, int]]:
-    """For each point, the hooks by their names, which differ there."""
+    """For each point, the hooks by their names, which differ there; for the policy, its rules."""
     found: dict[KeyPath, dict[str, int]] = {}
     for path, value in settings.items():
         match path:
-            case ("hooks", "events", _, int(index), "name") if isinstance(value, str):
-                found.setdefault(path[:3], {})[value] = index
+            case ("hooks", "events", _, int(index), "name") | ("policy", int(index), "name") if isinstance(value, str):
+                found.setdefault(path[:-2], {})[value] = index
             case _:
                 pass
     return found

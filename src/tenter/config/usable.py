@@ -10,7 +10,7 @@ from typing import cast
 import msgspec
 
 from tenter.config.loop_spec import BackendSpec, HatSpec, LoopSpec
-from tenter.config.spec import HookSpec, ModelSpec, TaskSpec, ToolSpec
+from tenter.config.spec import HookSpec, ModelSpec, RuleSpec, TaskSpec, ToolSpec
 from tenter.kernel import FrozenDict
 
 Values = Mapping[str, object]
@@ -28,6 +28,8 @@ def usable(value: object) -> Values:
         values[section] = {
             name: one for name, raw in _mapping(whole.get(section)).items() if (one := _made(kind, raw)) is not None
         }
+    if "policy" in whole:
+        values["policy"] = _sound(whole["policy"], RuleSpec)
     if "hooks" in whole:
         values["hooks"] = _hooks(_mapping(whole["hooks"]))
     if "loop" in whole:
@@ -50,16 +52,16 @@ def _backed(raw: object) -> Values:
 
 
 def _hooks(whole: Values) -> Values:
-    events = {point: _sound(hooks) for point, hooks in _mapping(whole.get("events")).items()}
+    events = {point: _sound(hooks, HookSpec) for point, hooks in _mapping(whole.get("events")).items()}
     rest = {key: _whole(value) for key, value in whole.items() if key != "events"}
     return {**{key: value for key, value in rest.items() if value is not None}, "events": events}
 
 
-def _sound(hooks: object) -> tuple[object, ...]:
-    """The hooks of a point that are there and complete."""
-    if not isinstance(hooks, tuple):
+def _sound(items: object, kind: type[HookSpec] | type[RuleSpec]) -> tuple[object, ...]:
+    """The hooks of a point, or the rules, that are there and complete."""
+    if not isinstance(items, tuple):
         return ()
-    return tuple(one for raw in cast("tuple[object, ...]", hooks) if (one := _made(HookSpec, raw)) is not None)
+    return tuple(one for raw in cast("tuple[object, ...]", items) if (one := _made(kind, raw)) is not None)
 
 
 def _made(kind: "type[msgspec.Struct] | UnionType", raw: object) -> object:
@@ -67,7 +69,7 @@ def _made(kind: "type[msgspec.Struct] | UnionType", raw: object) -> object:
     values = _whole(raw)
     if kind is HookSpec and sum(key in _mapping(values) for key in ("command", "script", "python")) != 1:
         return None
-    if kind is HookSpec:
+    if kind in (HookSpec, RuleSpec):
         values = _matching(_mapping(values))
     try:
         msgspec.convert(values, kind)
@@ -77,7 +79,7 @@ def _made(kind: "type[msgspec.Struct] | UnionType", raw: object) -> object:
 
 
 def _matching(hook: Values) -> Values:
-    """`hook` without the patterns of which nothing is left: what is wrong with them is told already."""
+    """A hook or rule without the patterns of which nothing is left: what is wrong with them is told already."""
     match = {word: pattern for word, pattern in _mapping(hook.get("match")).items() if pattern != FrozenDict()}
     rest = {key: value for key, value in hook.items() if key != "match"}
     return FrozenDict({**rest, "match": FrozenDict(match)} if match else rest)

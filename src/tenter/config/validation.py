@@ -70,7 +70,7 @@ def _backends(spec: Spec, search: str) -> tuple[Problem, ...]:
 def _folders(files: Iterable[HookFile], workspace: Path) -> Iterator[Problem]:
     """The hooks that could not be started for want of their working folder."""
     for file in files:
-        for hook in (one for hooks in file.spec.hooks.events.values() for one in hooks):
+        for hook in (one for hooks in file.hooks.events.values() for one in hooks):
             if hook.cwd is not None and not os.path.isdir(workspace / hook.cwd):  # noqa: PTH112  # it raises nothing
                 what = Unresolved(f"there is no folder {hook.cwd!r}", "a path starts at the workspace")
                 yield _problem(file.spec, (*hook.path, "cwd"), what)

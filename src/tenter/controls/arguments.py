@@ -1,17 +1,20 @@
 """Holds a call's arguments against the tool's JSON Schema (draft 2020-12). Pure; nothing is fetched.
 
 `pattern` is matched by RE2, so that no argument can make it hang. A schema that would need more than that, or a
-document from elsewhere, is refused by `check_schema` when the tool is taken on.
+document from elsewhere, is refused by `check_schema` when the tool is taken on. What a schema is compiled to is kept:
+making a validator anew takes as long as using it.
 """
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from tenter.kernel import Regex, RegexError
+from tenter.controls.fitting import Test, fitting
+from tenter.kernel import FrozenDict, Regex, RegexError
 
 if TYPE_CHECKING:
     import jsonschema
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 MOST_PROBLEMS: Final = 20
 LONGEST_SHOWN: Final = 200
 REFERENCES: Final = ("$ref", "$dynamicRef")
+MOST_KEPT: Final = 1_024
 MISFITS: Final = ("patternProperties", "$id", "$recursiveRef")
 """What is not taken: the first is matched with `re`; the others change what a `$ref` points to."""
 
@@ -59,9 +63,46 @@ def check_arguments(schema: Mapping[str, object], arguments: object) -> list[str
     return told[:MOST_PROBLEMS] + more
 
 
+def surely_fits(schema: Mapping[str, object], arguments: object) -> bool:
+    """Whether, told at once, `check_arguments` would find nothing and the arguments can be recorded. False is no
+    verdict."""
+    test = _prepared(schema).test
+    return test is not None and test(arguments)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A schema and what it is compiled to, each when it is first asked for."""
+
+    schema: Mapping[str, object]
+
+    @cached_property
+    def test(self) -> Test | None:
+        return fitting(self.schema)
+
+    @cached_property
+    def validator(self) -> Any:
+        validator, registry = _validator()
+        return validator(self.schema, registry=registry)
+
+
+_kept: dict[int, _Prepared] = {}
+"""By the identity of the schema, which an entry keeps alive."""
+
+
+def _prepared(schema: Mapping[str, object]) -> _Prepared:
+    if (found := _kept.get(id(schema))) is not None:
+        return found
+    made = _Prepared(schema)
+    if isinstance(schema, FrozenDict) and getattr(schema, "deep", False):  # what can change may come to something else
+        if len(_kept) >= MOST_KEPT:
+            _kept.clear()  # in one step: there may be event loops in other threads
+        _kept[id(schema)] = made
+    return made
+
+
 def _errors(schema: Mapping[str, object], arguments: object) -> "list[jsonschema.ValidationError]":
-    validator, registry = _validator()
-    return list(validator(schema, registry=registry).iter_errors(arguments))
+    return list(_prepared(schema).validator.iter_errors(arguments))
 
 
 @cache
