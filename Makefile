@@ -39,7 +39,8 @@ imports: $(TEST_READY)
 	$(BIN)/lint-imports
 
 tests: $(TEST_READY)
-	$(BIN)/pytest
+	$(BIN)/pytest -m 'not timed' -n 2 --dist worksteal
+	$(BIN)/pytest -m timed
 
 docs: $(TEST_READY)
 	$(BIN)/python docs/generate.py

@@ -29,6 +29,8 @@ from tenter.kernel import (
     hook,
 )
 
+pytestmark = pytest.mark.timed
+
 
 def test_a_declaration_shows_the_deadline_and_keeps_it_itself(tmp_path: Path) -> None:
     hook = settings(

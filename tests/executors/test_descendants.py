@@ -173,6 +173,7 @@ async def test_sweep_since_a_process_finds_what_was_started_after_it() -> None:
         assert ended == {ours}
 
 
+@pytest.mark.timed
 async def test_a_machine_with_many_processes_does_not_stall_the_loop() -> None:
     async def attempt() -> None:
         async with steady_loop(0.05):

@@ -14,6 +14,8 @@ from tests.outside import comes_true, flat_memory, leaves_nothing
 
 from tenter.executors.process import ProcessResult, run_process
 
+pytestmark = pytest.mark.timed
+
 
 async def test_a_program_that_exits_with_zero_is_ok() -> None:
     result = await run_bounded(spec("/bin/true"))

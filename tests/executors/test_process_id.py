@@ -64,7 +64,7 @@ def test_the_same_number_with_another_start_is_another_process() -> None:
     assert not is_alive(ProcessId(own.pid, ""))
 
 
-@pytest.mark.parametrize("pid", [0, -1, -os.getpid(), 2**31 - 1, 2**60])
+@pytest.mark.parametrize("pid", [0, -1, pytest.param(-os.getpid(), id="minus-ours"), 2**31 - 1, 2**60])
 def test_a_number_of_no_process_is_dead(pid: int) -> None:
     assert not is_alive(ProcessId(pid, this_process().started))
 

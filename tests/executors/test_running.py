@@ -13,6 +13,8 @@ from tests.outside import alive_with, comes_true, leaves_nothing, one_of_three, 
 
 from tenter.executors.process import ProcessResult, ProcessSpec, run_process
 
+pytestmark = pytest.mark.timed
+
 # hanging
 
 

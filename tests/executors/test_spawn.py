@@ -162,6 +162,7 @@ async def test_a_busy_text_file_is_tried_again_until_it_is_free(tmp_path: Path) 
     assert finish(await start(hook)) == b"started\n"
 
 
+@pytest.mark.timed
 @pytest.mark.fault(10)
 async def test_a_text_file_that_stays_busy_is_given_up_after_a_tenth_of_a_second(tmp_path: Path) -> None:
     hook = program(tmp_path / "hook", "#!/bin/sh\n")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.harness.world import ENVELOPE, OP
@@ -11,7 +12,12 @@ from tests.outside import comes_true, one_of_three
 from tenter.catalogue import (
     AGENT_OPERATIONS,
     ActivityFailedEvent,
+    ActivityRetryEvent,
+    ApprovalDecision,
+    ApprovalRequest,
+    ApprovalResolvedEvent,
     ErrorInfo,
+    HelpRequestEvent,
     InputEvent,
     Message,
     ModelRequest,
@@ -25,7 +31,9 @@ from tenter.catalogue import (
     ToolCallEvent,
     ToolCallsEvent,
     ToolResult,
+    Usage,
 )
+from tenter.controls import Prices
 from tenter.harness.bodies import SETTLE_SECONDS, Bodies, apart, nothing, within
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import tool
@@ -62,11 +70,58 @@ async def test_the_bodies_give_on_what_they_are_given(tmp_path: Path) -> None:
     assert await nothing(OutputEvent(envelope=ENVELOPE, op=OP, output="")) is None
 
 
+async def test_a_request_a_decision_and_a_delay_are_what_they_were_told_to_be(tmp_path: Path) -> None:
+    one = bodies(tmp_path)
+    request = ApprovalRequest(
+        id="a", run_id="run-1", operation="tool.invoked", path="p", call={}, digest="d", reasons=(), requested_at=1.0
+    )
+    decision = ApprovalDecision(request_id="a", run_id="run-1", decision="approve", by="ann", decided_at=2.0)
+    asked = HelpRequestEvent(envelope=ENVELOPE, op=OP, request=request)
+    assert await one.request(asked) == request
+    resolved = ApprovalResolvedEvent(envelope=ENVELOPE, op=OP, request=request, decision=decision)
+    assert await one.decide(resolved) == decision
+    policy = {"first_seconds": 3.0, "jitter": 1.0}
+    retry = ActivityRetryEvent(envelope=ENVELOPE, op=OP, operation="llm.invoked", attempt=2, policy=policy)
+    assert await one.delay(retry) == 6.0
+
+
 async def test_a_tool_is_called_with_the_deadline_of_its_call(tmp_path: Path) -> None:
     op = Op(id="o", deadline=SYSTEM_CLOCK.now() + 60)
     call = ToolCall(id="c", name="echo", arguments={"text": "hi"})
     result = await bodies(tmp_path).invoke(ToolCallEvent(envelope=ENVELOPE, op=op, call=call))
     assert result == ToolResult(output=f"hi {op.deadline}")
+
+
+async def test_a_tool_is_told_which_call_of_the_run_it_is(tmp_path: Path) -> None:
+    @tool
+    def keyed(context: ToolContext) -> str:
+        return context.key
+
+    one = Bodies(FakeModel(()), {"keyed": keyed}, ToolContext(workspace=Workspace.at(tmp_path)))
+    for number in (1, 2):
+        op = Op(id=f"run-1/3.tool.invoked.1#{number}", path="3.tool.invoked.1", pass_=number)
+        event = ToolCallEvent(envelope=ENVELOPE, op=op, call=ToolCall(id="c", name="keyed"))
+        assert await one.invoke(event) == ToolResult(output="run-1/3.tool.invoked.1")
+
+
+@pytest.mark.promise(4)
+async def test_a_tool_is_given_its_own_secrets_and_no_others(tmp_path: Path) -> None:
+    @tool
+    def shows(context: ToolContext) -> list[dict[str, str]]:
+        return [dict(context.secrets), dict(context.environment)]
+
+    context = ToolContext(workspace=Workspace.at(tmp_path), environment={"PATH": "p"})
+    tools = {name: shows.configured(name=name) for name in ("first", "second")}
+    one = Bodies(FakeModel(()), tools, context, secrets={"first": {"KEY": "correct-horse"}})
+
+    async def call(name: str) -> ToolResult:
+        event = ToolCallEvent(envelope=ENVELOPE, op=OP, call=ToolCall(id="c", name=name))
+        return cast("ToolResult", await one.invoke(event))
+
+    given = '[{"KEY":"correct-horse"},{"PATH":"p","KEY":"correct-horse"}]'
+    assert await call("first") == ToolResult(output=given)
+    assert await call("second") == ToolResult(output='[{},{"PATH":"p"}]')
+    assert "correct-horse" not in repr(one)
 
 
 async def test_a_tool_that_the_task_does_not_offer_is_a_failure(tmp_path: Path) -> None:
@@ -95,6 +150,17 @@ async def test_the_model_is_asked(tmp_path: Path) -> None:
     assert await one.ask(ModelRequestEvent(envelope=ENVELOPE, op=OP, request=request)) == response
 
 
+async def test_a_response_that_does_not_tell_its_cost_is_priced(tmp_path: Path) -> None:
+    usage = Usage(input_tokens=1_000_000, output_tokens=500_000)
+    responses = [ModelResponse(model="m", usage=usage), ModelResponse(model="m", usage=usage, cost_usd=0.5)]
+    context = ToolContext(workspace=Workspace.at(tmp_path))
+    one = Bodies(FakeModel(responses), {}, context, prices=Prices(input=2.0, output=6.0))
+    request = ModelRequest(alias="default", model="m", messages=(Message(role="user", content="hi"),))
+    event = ModelRequestEvent(envelope=ENVELOPE, op=OP, request=request)
+    priced = [cast("ModelResponse", await one.ask(event)) for _ in responses]
+    assert [response.cost_usd for response in priced] == [5.0, 0.5]
+
+
 @pytest.mark.parametrize("error", [ValueError("wrong"), SystemExit(3), asyncio.CancelledError()])
 async def test_what_work_apart_raises_is_raised_here_and_ends_no_event_loop(error: BaseException) -> None:
     async def work() -> None:
@@ -104,6 +170,7 @@ async def test_what_work_apart_raises_is_raised_here_and_ends_no_event_loop(erro
         await apart(work())
 
 
+@pytest.mark.timed
 async def test_work_that_swallows_cancellation_is_left_behind() -> None:
     begun, stop = asyncio.Event(), asyncio.Event()
 

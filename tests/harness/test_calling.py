@@ -160,6 +160,7 @@ async def test_a_value_that_is_no_json_is_an_error_result(tmp_path: Path) -> Non
     assert result.is_error
 
 
+@pytest.mark.timed
 async def test_a_synchronous_tool_does_not_stall_the_loop_and_sees_context_variables(tmp_path: Path) -> None:
     variable = contextvars.ContextVar("variable", default="unset")
     variable.set("set")
@@ -180,6 +181,7 @@ async def test_a_synchronous_tool_does_not_stall_the_loop_and_sees_context_varia
     assert heard.is_set()
 
 
+@pytest.mark.timed
 @pytest.mark.fault(27)
 async def test_a_synchronous_tool_that_hangs_gives_control_back_at_its_deadline(tmp_path: Path) -> None:
     release = threading.Event()
@@ -223,6 +225,7 @@ print(asyncio.run(call_tool(hangs, {{}}, ToolContext(workspace=Workspace.at({str
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
+@pytest.mark.timed
 @pytest.mark.fault(28)
 async def test_an_async_tool_that_swallows_cancellation_gives_control_back_and_is_followed(tmp_path: Path) -> None:
     release, ended = asyncio.Event(), asyncio.Event()

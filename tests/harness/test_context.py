@@ -33,3 +33,10 @@ def test_without_a_deadline_there_is_always_time(tmp_path: Path) -> None:
 
 def test_a_tool_is_given_no_environment_unless_somebody_hands_one_over(tmp_path: Path) -> None:
     assert ToolContext(workspace=Workspace.at(tmp_path)).environment == {}
+
+
+def test_secrets_are_no_part_of_how_a_context_is_shown(tmp_path: Path) -> None:
+    given = {"KEY": "correct-horse"}
+    context = ToolContext(workspace=Workspace.at(tmp_path), environment=given, secrets=given)
+    assert context.secrets == given
+    assert "correct-horse" not in repr(context)

@@ -46,6 +46,19 @@ def test_settings_of_a_configuration_replace_those_of_the_decorator() -> None:
     changed = f.configured(name="g", timeout_seconds=7, idempotent=True)
     assert (changed.name, changed.timeout_seconds, changed.idempotent) == ("g", 7.0, True)
     assert f.configured() == f
+    assert f.configured(risk=None, sandbox=None, principals=None, secrets=None) == f
+
+
+def test_what_hooks_see_of_a_tool_holds_its_manifest_and_never_its_secrets() -> None:
+    @tool
+    def f(a: int) -> int:
+        return a
+
+    assert (f.info.risk, f.info.sandbox, f.info.principals) == ("medium", "none", ())
+    changed = f.configured(risk="high", sandbox="process", principals=("ops-*",), secrets=("KEY",))
+    assert (changed.info.risk, changed.info.sandbox, changed.info.principals) == ("high", "process", ("ops-*",))
+    assert changed.secrets == ("KEY",)
+    assert "KEY" not in repr(changed.info)
 
 
 def generator() -> Generator[int]:

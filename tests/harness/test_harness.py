@@ -40,11 +40,11 @@ async def run(path: Path, *hooks: object, store: Store | None = None, **argument
     [
         (
             calls(("rm", {})),
-            "'known-tool': the task offers no tool called 'rm'; it offers 'list_dir'",
+            "'resolve': there is no tool called 'rm'; the task offers 'list_dir'",
         ),
         (
             calls(("list_dir", {"pat": "."})),
-            "Refused by the hook 'valid-arguments': the arguments of 'list_dir' do not fit",
+            "Refused by the hook 'arguments': the arguments of 'list_dir' do not fit",
         ),
         ({"tool_calls": [{"name": "list_dir", "arguments": "{broken"}]}, "expected an object with the arguments"),
     ],
@@ -90,13 +90,13 @@ async def told(
 
 async def test_arguments_that_a_hook_made_invalid_are_an_error_result(tmp_path: Path) -> None:
     said = await told(tmp_path, lambda event: event.with_arguments(path=7))
-    assert said.startswith("Refused by the hook 'valid-arguments'")
+    assert said.startswith("Refused by the hook 'arguments'")
     assert "at path: expected text, got 7" in said
 
 
 async def test_arguments_that_could_not_be_recorded_are_an_error_result(tmp_path: Path) -> None:
     said = await told(tmp_path, lambda event: event.with_arguments(n=2**60))
-    assert said.startswith("Refused by the hook 'valid-arguments'")
+    assert said.startswith("Refused by the hook 'arguments'")
 
 
 async def test_a_call_that_a_hook_renamed_is_that_tools_call(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ async def test_a_call_that_a_hook_renamed_is_that_tools_call(tmp_path: Path) -> 
 async def test_a_call_that_a_hook_renamed_to_what_is_not_offered_is_an_error_result(tmp_path: Path) -> None:
     call = ToolCall(id="x", name="shell", arguments={"command": "ls"})
     said = await told(tmp_path, lambda event: event.replace(call=call))
-    assert said.startswith("Refused by the hook 'known-tool': the task offers no tool called 'shell'")
+    assert said.startswith("Refused by the hook 'resolve': there is no tool called 'shell'")
 
 
 async def test_a_model_that_is_asked_again_hears_why_and_only_so_often(tmp_path: Path) -> None:

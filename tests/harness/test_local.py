@@ -8,30 +8,36 @@ from typing import Any
 
 import pytest
 from tests.harness.test_ledger import Refusing
-from tests.harness.world import BOTH, ENVELOPE, STORES, journal, lines, of_kind
+from tests.harness.world import BOTH, ENVELOPE, STORES, journal, lines, of_kind, statuses
 
-from tenter.agent import BLANK, Progress, Waiting
+from tenter.agent import BLANK, Waiting
 from tenter.catalogue import (
     CATALOGUE,
     REQUEST_RECEIVED,
     TASK_STATE_CHANGED,
     TOOL_INVOKED,
+    ApprovalDecision,
+    ApprovalReason,
+    ApprovalRequest,
+    Budgets,
     ErrorInfo,
     InputEvent,
     Limits,
+    Op,
     PersistenceWriteEvent,
     RunEndEvent,
-    RunErrorEvent,
     RunStartEvent,
     TaskStateChangedEvent,
     ToolCall,
     ToolCallEvent,
+    ToolInfo,
     ToolResult,
 )
-from tenter.controls import FUZZY_PAIRS
-from tenter.harness.local import LocalEngine, Run, Step
+from tenter.controls import FUZZY_PAIRS, Account
+from tenter.harness.local import LocalEngine
+from tenter.harness.parts import Run, Step
 from tenter.journal import JournalError, MemoryStore, SqliteStore, Store
-from tenter.kernel import Block, Blocked, Done, Event, Redactor, Requirement, Runtime, Suspended, Trace, hook
+from tenter.kernel import Block, Blocked, Done, Event, Redactor, Runtime, Trace, hook
 from tenter.testing import FakeClock
 
 TASK = ENVELOPE.task
@@ -39,12 +45,17 @@ START = RunStartEvent(envelope=ENVELOPE, op=BLANK, task=TASK, input="go")
 END = RunEndEvent(envelope=ENVELOPE, op=BLANK, task=TASK, input="go", status="completed", output="done")
 INPUT = InputEvent(envelope=ENVELOPE, op=BLANK, input="go")
 CALL = ToolCallEvent(envelope=ENVELOPE, op=BLANK, call=ToolCall(id="c", name="shell"))
-WAITING = Waiting(
+REQUEST = ApprovalRequest(
+    id="q1",
+    run_id="run-1",
     operation="tool.invoked",
     path="1.tool.invoked.0",
-    suspended=Suspended(requirements=(Requirement(hook="guard", reason="sure?"),), event=CALL, digest="sha256:1"),
-    progress=Progress(),
+    call={},
+    digest="sha256:1",
+    reasons=(ApprovalReason(hook="guard", reason="sure?", code="approval_required"),),
+    requested_at=1.0,
 )
+WAITING = Waiting(requests=(REQUEST,))
 
 
 async def received(event: InputEvent) -> object:
@@ -66,7 +77,15 @@ BODIES: Mapping[str, Callable[[Any], Awaitable[object]]] = {
 }
 
 
-def engine(store: Store, *hooks: object, deadline: float | None = None, **changes: Any) -> LocalEngine:
+async def spawns_nothing(event: object) -> Any:
+    raise AssertionError(f"nothing is spawned, and {event!r} was asked for")
+
+
+async def no_pause(seconds: float) -> bool:
+    raise AssertionError(f"nothing waits, and {seconds} s were asked for")
+
+
+def engine(store: Store, *hooks: object, **changes: Any) -> LocalEngine:
     settings: dict[str, Any] = {
         "envelope": ENVELOPE,
         "runtime": Runtime(CATALOGUE, hooks),
@@ -74,11 +93,15 @@ def engine(store: Store, *hooks: object, deadline: float | None = None, **change
         "store": store,
         "trace": Trace(),
         "clock": FakeClock(),
+        "pause": no_pause,
         "seed": "seed",
+        "began": FakeClock().now(),
         "bodies": BODIES,
+        "account": Account(Budgets()),
+        "spawn": spawns_nothing,
         **changes,
     }
-    return LocalEngine(Run(**settings), deadline)
+    return LocalEngine(Run(**settings))
 
 
 async def test_a_leaf_is_recorded_in_four_entries_and_a_fact_in_two() -> None:
@@ -104,9 +127,10 @@ async def test_a_path_that_is_run_again_is_its_next_pass() -> None:
     def look(event: InputEvent) -> None:
         seen.append(event.op)
 
-    one = engine(store, look, deadline=9e9)
+    one = engine(store, look)
+    event = InputEvent(envelope=ENVELOPE, op=Op(id="", deadline=9e9), input="go")
     for _ in range(2):
-        await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT)
+        await one.run("0.request.received.0", REQUEST_RECEIVED, event)
     assert [(op.id, op.pass_, op.attempt, op.deadline) for op in seen] == [
         ("run-1/0.request.received.0#1", 1, 1, 9e9),
         ("run-1/0.request.received.0#2", 2, 2, 9e9),
@@ -128,9 +152,9 @@ async def test_a_pass_that_was_refused_before_its_body_is_no_attempt() -> None:
 
 
 @pytest.mark.promise(9)
-@pytest.mark.parametrize(("repeatable", "on_disk"), [(frozenset[str](), True), (frozenset({"shell"}), None)])
+@pytest.mark.parametrize("idempotent", [False, True])
 async def test_that_a_tool_will_act_is_on_disk_before_it_does_unless_it_may_act_twice(
-    tmp_path: Path, repeatable: frozenset[str], on_disk: bool | None
+    tmp_path: Path, idempotent: bool
 ) -> None:
     store = Watched(tmp_path / "journal.db")
     found: list[tuple[list[str], bool]] = []
@@ -142,11 +166,10 @@ async def test_that_a_tool_will_act_is_on_disk_before_it_does_unless_it_may_act_
         found.append((kinds, store.durable[-1]))
         return ToolResult(output="")
 
-    await engine(store, bodies={"tool.invoked": look}, repeatable=repeatable).run(
-        "1.tool.invoked.0", TOOL_INVOKED, CALL
-    )
+    tools = {"shell": ToolInfo(name="shell", idempotent=idempotent)}
+    await engine(store, bodies={"tool.invoked": look}, tools=tools).run("1.tool.invoked.0", TOOL_INVOKED, CALL)
     await store.close()
-    assert found == [(["started", "acting"], on_disk is True)]
+    assert found == [(["started", "acting"], not idempotent)]
 
 
 class Watched(SqliteStore):
@@ -178,24 +201,18 @@ async def test_both_ends_of_a_run_have_the_same_op_by_which_a_hook_pairs_them() 
 
 
 async def test_what_a_hook_changed_at_the_start_is_on_record_and_in_force() -> None:
-    store, seen = MemoryStore(), list[float | None]()
+    store, account = MemoryStore(), Account(Budgets(tokens=9, tool_calls=1))
 
     @hook("run.start")
     def tighten(event: RunStartEvent) -> RunStartEvent:
-        return event.replace(input="stop", limits=Limits(deadline=5.0))
+        return event.replace(input="stop", limits=Limits(budgets=Budgets(tokens=5, tool_calls=7)))
 
-    @hook("input.before", observe=True)
-    def look(event: InputEvent) -> None:
-        seen.append(event.op.deadline)
-
-    one = engine(store, tighten, look, deadline=7.0)
-    opened = await one.open(START)
+    opened = await engine(store, tighten, account=account).open(START)
     assert isinstance(opened, Done)
     assert opened.event.input == "stop"
-    await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT)
-    (finished, _) = of_kind(await journal(store, "run-1"), "finished")
+    (finished,) = of_kind(await journal(store, "run-1"), "finished")
     assert finished["event"]["input"] == "stop"
-    assert seen == [5.0]
+    assert (account.budgets.tokens, account.budgets.tool_calls) == (5, 1)
 
 
 async def test_the_end_is_on_record_before_it_is_told_and_told_once() -> None:
@@ -257,70 +274,45 @@ async def test_a_request_for_a_person_is_on_disk_before_the_engine_tells_of_it(t
     async def look(event: PersistenceWriteEvent) -> None:
         seen.append([one.entry.kind for one in await journal(store, "run-1")])
 
-    one = engine(store, look)
-    assert one.request is None
-    await one.suspend(WAITING)
-    assert one.request is not None
+    await engine(store, look).suspend(WAITING)
     records = await journal(store, "run-1")
     await store.close()
-    assert seen == [["approval_requested", "status"]]
-    assert [recorded.entry.kind for recorded in records] == ["approval_requested", "status", "checkpoint"]
+    assert seen == [["approval_requested"]]
+    assert [recorded.entry.kind for recorded in records] == ["approval_requested", "checkpoint"]
     assert records[0].entry.content["reasons"][0]["reason"] == "sure?"  # type: ignore[index]  # as it is read
-    assert records[2].entry.content == {
+    assert records[1].entry.content == {
         "key": "run-1",
-        "approval": one.request.id,
+        "approval": "q1",
         "path": "1.tool.invoked.0",
     }
 
 
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_run_is_let_go_of_as_waiting_only_where_nobody_has_decided(tmp_path: Path, kind: str) -> None:
+    store = STORES[kind](tmp_path)
+    one = engine(store)
+    await one.begin({"task": "work"})
+    await one.suspend(WAITING)
+    assert await one.decisions(WAITING.requests) is None
+    assert await statuses(store, "run-1") == ["awaiting_approval"]
+    decision = ApprovalDecision(request_id="q1", run_id="run-1", decision="approve", by="ada", decided_at=2.0)
+    await store.decide(decision)
+    assert await one.decisions(WAITING.requests) == (decision,)
+    assert await statuses(store, "run-1") == ["awaiting_approval"]
+    await store.close()
+
+
 async def test_a_request_that_could_not_be_recorded_is_not_told() -> None:
-    one = engine(Refusing(JournalError("full", "no room")))
+    told = list[Event]()
+
+    @hook("persistence.write.pre", observe=True)
+    def look(event: PersistenceWriteEvent) -> None:
+        told.append(event)
+
+    one = engine(Refusing(JournalError("full", "no room")), look)
     with pytest.raises(JournalError):
         await one.suspend(WAITING)
-    assert one.request is None
-
-
-async def test_a_hook_may_change_what_is_stored_but_not_the_status_that_it_says() -> None:
-    store = MemoryStore()
-
-    @hook("persistence.write.pre")
-    def change(event: PersistenceWriteEvent) -> PersistenceWriteEvent:
-        return event.replace(record={"output": "less", "status": "failed"})
-
-    await engine(store, change).close(END)
-    (result,) = of_kind(await journal(store, "run-1"), "result")
-    assert result == {"key": "run-1", "output": "less", "status": "completed"}
-
-
-async def test_a_hook_may_refuse_to_store() -> None:
-    store = MemoryStore()
-
-    @hook("persistence.write.pre", match={"kind": "result"})
-    def refuse(event: PersistenceWriteEvent) -> Block:
-        return Block("not here")
-
-    await engine(store, refuse).close(END)
-    assert of_kind(await journal(store, "run-1"), "result") == []
-
-
-@pytest.mark.parametrize("changes", [{"kind": "run"}, {"key": "other"}])
-async def test_a_hook_that_makes_a_record_another_one_fails_the_storing(changes: dict[str, str]) -> None:
-    store, errors = MemoryStore(), list[tuple[str | None, str]]()
-
-    @hook("persistence.write.pre")
-    def change(event: PersistenceWriteEvent) -> PersistenceWriteEvent:
-        return event.replace(**changes)
-
-    @hook("run.error", observe=True)
-    def look(event: RunErrorEvent) -> None:
-        errors.append((event.operation, event.error.message))
-
-    await engine(store, change, look).close(END)
-    assert of_kind(await journal(store, "run-1"), "result") == []
-    assert of_kind(await journal(store, "run-1"), "run") == []
-    ((operation, message),) = errors
-    assert operation == "persistence.write"
-    assert "may change 'record' alone" in message
+    assert told == []
 
 
 class Choosy(MemoryStore):
@@ -334,23 +326,6 @@ class Choosy(MemoryStore):
         if any(entry.kind == self.kind for entry in entries):
             raise JournalError("full", "no room")
         return await super().append(stream, entries, **named)
-
-
-async def test_a_checkpoint_that_cannot_be_written_is_no_hooks_matter_but_the_journals() -> None:
-    with pytest.raises(JournalError, match="no room"):
-        await engine(Choosy("checkpoint")).suspend(WAITING)
-
-
-async def test_a_result_that_cannot_be_written_changes_no_end_that_is_on_record() -> None:
-    store, heard = Choosy("result"), list[str]()
-
-    @hook("run.end", observe=True)
-    def look(event: RunEndEvent) -> None:
-        heard.append(event.status)
-
-    await engine(store, look).close(END)
-    assert heard == ["completed"]
-    assert [one.entry.kind for one in await journal(store, "run-1")] == ["status"]
 
 
 @pytest.mark.fault(38)
@@ -381,42 +356,6 @@ async def test_a_tool_does_not_act_when_a_hooks_record_is_missing() -> None:
     assert acted == []
 
 
-async def test_whoever_watches_hears_of_beginnings_and_endings_with_what_hooks_decided() -> None:
-    steps = list[Step]()
-
-    @hook("input.before", name="guard")
-    def refuse(event: InputEvent) -> Block:
-        return Block("no")
-
-    one = engine(MemoryStore(), refuse, watcher=steps.append)
-    await one.open(START)
-    await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT)
-    assert [(step.operation, step.ending is None) for step in steps] == [
-        ("run", True),
-        ("run", False),
-        ("request.received", True),
-        ("request.received", False),
-    ]
-    assert isinstance(steps[-1].ending, Blocked)
-    assert [entry.source for entry in steps[-1].trace if entry.kind == "outcome"] == ["guard"]
-
-
-async def test_a_watcher_that_raises_is_told_no_more_and_stops_nothing() -> None:
-    told, trace = list[Step](), Trace()
-
-    def watch(step: Step) -> None:
-        told.append(step)
-        raise BrokenPipeError
-
-    one = engine(MemoryStore(), watcher=watch, trace=trace)
-    assert isinstance(await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT), Done)
-    assert len(told) == 1
-    notes = [entry for entry in trace.events() if entry.kind == "note"]
-    assert [(note.source, note.code, dict(note.details)) for note in notes] == [
-        ("watcher", "raised", {"exception": "BrokenPipeError"})
-    ]
-
-
 async def test_the_same_number_comes_of_the_same_seed_and_path() -> None:
     one, other = engine(MemoryStore()), engine(MemoryStore(), seed="other")
     assert one.random("1.llm.invoked.0") == engine(MemoryStore()).random("1.llm.invoked.0")
@@ -431,7 +370,7 @@ async def test_the_time_is_that_of_the_last_outcome_and_is_on_record() -> None:
         clock.advance(2)
         return "go"
 
-    one = engine(store, clock=clock, bodies={"request.received": slow})
+    one = engine(store, clock=clock, began=1000.123457, bodies={"request.received": slow})
     await one.begin({"task": "work"})
     first = one.now()
     await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT)
@@ -460,3 +399,33 @@ async def test_a_mark_records_a_status_and_tells_nobody() -> None:
     await one.close(END)
     assert [recorded.entry.content for recorded in await journal(store, "run-1")] == [{"status": "cancelled"}]
     assert heard == []
+
+
+async def test_what_is_waited_is_the_rest_since_the_last_outcome_there_and_never_more() -> None:
+    clock, paused = FakeClock(), list[float]()
+
+    async def pause(seconds: float) -> bool:
+        paused.append(seconds)
+        return True
+
+    one = engine(MemoryStore(), clock=clock, pause=pause)
+    await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT)
+    clock.advance(2)
+    await one.wait("0.request.received.0", 5)
+    await one.wait("0.request.received.0", 2)
+    await one.wait("0.request.received.0", 1)
+    earlier = engine(MemoryStore(), clock=FakeClock(1000.0), pause=pause)
+    earlier._places.times["a"] = 2000.0  # pyright: ignore[reportPrivateUsage]  # a clock that was set back meanwhile
+    await earlier.wait("a", 5)
+    assert paused == [3, 5]
+
+
+async def test_what_a_tool_used_is_settled_by_its_op_and_counted_as_a_call() -> None:
+    account = Account(Budgets())
+    one = engine(MemoryStore(), account=account)
+    for _ in range(2):
+        await one.run("1.tool.invoked.0", TOOL_INVOKED, CALL)
+    assert account.used.tool_calls == 2
+    assert account.streak == 2
+    await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT)
+    assert account.used.tool_calls == 2

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from tests.harness.world import ENVELOPE, OP
 
+from tenter.agent import Waiting
 from tenter.catalogue import (
     LLM_INVOKED,
     RUN,
     TOOL_INVOKED,
+    ApprovalRequest,
     Message,
     ModelRequest,
     ModelRequestEvent,
@@ -31,6 +34,9 @@ CALL = ToolCall(id="c1", name="shell", arguments={"command": "ls"})
 EVENT = ToolCallEvent(envelope=ENVELOPE, op=OP, call=CALL, tool=ToolInfo(name="shell", description="long " * 100))
 TURN = Pass(TOOL_INVOKED, OP)
 AFTER = ToolResultEvent(envelope=ENVELOPE, op=OP, call=CALL, tool=EVENT.tool, result=ToolResult(output="a.py"))
+ASKED = ApprovalRequest(
+    id="a", run_id="r", operation="o", path="p", call={}, digest="sha256:1", reasons=(), requested_at=1.5
+)
 PLACE = {"path": "1.tool.invoked.0", "pass": 1}
 
 
@@ -59,6 +65,17 @@ def test_the_result_is_on_record_once() -> None:
     recorder = Recorder()
     assert recorder.acted(TURN, AFTER, 1.0).content == {**PLACE, "result": {"result": AFTER.result}}
     assert recorder.finished(TURN, Done(AFTER), 1.0, known=AFTER).content == {**PLACE, "outcome": "done"}
+
+
+def test_the_end_tells_how_long_the_trace_was() -> None:
+    entry = Recorder().finished(TURN, Done(AFTER), 1.0, known=AFTER, trace=7)
+    assert entry.content == {**PLACE, "outcome": "done", "trace": 7}
+
+
+def test_the_digest_of_an_input_is_that_of_its_entry() -> None:
+    event = asking(Message(role="user", content="a"))
+    turn = Pass(LLM_INVOKED, OP)
+    assert Recorder().input_digest(turn, event) == Recorder().started(turn, event, 1.0).content["input"]
 
 
 def test_a_result_that_the_post_chain_changed_is_on_record_as_well() -> None:
@@ -105,6 +122,16 @@ def test_the_start_of_a_run_that_a_hook_changed_is_on_record() -> None:
             },
         ),
         (Unknown(reason="who knows"), {"outcome": "unknown", "reason": "who knows"}),
+        (
+            Unknown(reason="who knows", event=EVENT, digest="sha256:1"),
+            {
+                "outcome": "unknown",
+                "reason": "who knows",
+                "event": {"call": CALL, "tool": "shell", "approval": None},
+                "digest": "sha256:1",
+            },
+        ),
+        (Waiting(requests=(ASKED,)), {"outcome": "waiting", "requests": (msgspec.to_builtins(ASKED),)}),
     ],
 )
 def test_every_ending_is_on_record_whole(ending: Ending, content: dict[str, object]) -> None:

@@ -1,15 +1,17 @@
 """What is recorded of requests suffices to make them again, and a step costs what it adds or edits."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
+import pytest
 from hypothesis import given, strategies as st
 
 from tenter.catalogue import Message, ModelRequest, ToolSpec
+from tenter.harness.recording import RecordedPass
 from tenter.harness.requests import Listed, Requests, splice_of
-from tenter.journal import Continuation, rebuild
-from tenter.wire import Document
+from tenter.journal import Continuation, Conversation, JournalError, delta, rebuild
+from tenter.wire import Document, restore
 
 Messages = tuple[Message, ...]
 
@@ -73,6 +75,104 @@ def test_whatever_hooks_do_what_was_sent_can_be_made_again(steps: list[tuple[lis
         sent = edit(own)
         found = reader.read(requests.sent(request(sent), f"{number}#1"), f"{number}#1")
         assert found == tuple(map(Document, sent))
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.sampled_from("abc"), max_size=3), st.sampled_from([*LOCAL, *WILD])), max_size=8),
+    st.integers(0, 8),
+    st.booleans(),
+)
+def test_who_follows_what_is_on_record_goes_on_as_who_made_it(
+    steps: list[tuple[list[str], Edit]], followed: int, again: bool
+) -> None:
+    maker, follower, reader, own = Requests(), Requests(), Reader(), tuple[Message, ...]()
+    for number, (added, edit) in enumerate(steps):
+        own, name = (*own, *map(said, added)), f"{number}#1"
+        assert follower.asked(request(own)) == maker.asked(request(own))
+        sent = edit(own)
+        if number >= followed:
+            assert reader.read(read_back(follower.sent(request(sent), name)), name) == written(sent)
+            continue
+        content = read_back(maker.sent(request(sent), name))
+        assert reader.read(content, name) == written(sent)
+        acting: Any = follower.follow(name, passed(content)).acting
+        assert acting["event"]["request"].get("sent", {"of": None})["of"] is None
+        if again and number == followed - 1:  # its work is begun once more
+            assert reader.read(read_back(follower.sent(request(sent), name)), name) == written(sent)
+
+
+def written(messages: Messages) -> tuple[object, ...]:
+    """The messages as they are read back."""
+    return cast("tuple[object, ...]", tuple(read_back({"messages": list(map(Document, messages))})["messages"]))
+
+
+def read_back(content: dict[str, object]) -> dict[str, Any]:
+    document = Document(content)
+    return cast("dict[str, Any]", restore(document.data, document.kept.get))
+
+
+def passed(content: Mapping[str, Any]) -> RecordedPass:
+    """A pass whose work was given the request."""
+    return RecordedPass(
+        path="1.llm.invoked.0",
+        number=1,
+        phase=None,
+        operation="llm.invoked",
+        op="",
+        input="",
+        acting={"event": {"request": content}},
+        acted=None,
+        finished=None,
+        executions=1,
+        at=0.0,
+    )
+
+
+def test_a_request_that_goes_on_with_what_nobody_sent_is_damage() -> None:
+    requests = Requests()
+    requests.asked(request([said("a")]))
+    content: dict[str, Any] = {"sent": {"of": "9#1", "kept": 0, "added": [], "rest": 0}}
+    with pytest.raises(JournalError, match="goes on with what '9#1' sent") as caught:
+        requests.follow("1#1", passed(content))
+    assert caught.value.trouble == "damaged"
+
+
+def test_asking_twice_for_the_same_compares_messages_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    def counted(previous: Conversation, messages: Sequence[object]) -> tuple[Continuation, Conversation]:
+        compared.append(len(messages))
+        return delta(previous, messages)
+
+    monkeypatch.setattr("tenter.harness.requests.delta", counted)
+    requests, asked = Requests(), request([said("a")])
+    contents = [requests.asked(asked) for _ in range(2)]
+    first: Any = requests.sent(asked, "1")
+    contents.append(requests.asked(asked))
+    second: Any = requests.sent(asked, "2")
+    assert contents[0] == contents[1] == contents[2]
+    assert [first["messages"]["added"], second["messages"]["added"]] == [[Document(said("a"))], []]
+    assert compared == [1]
+
+
+def test_who_followed_a_request_records_of_the_next_what_it_adds() -> None:
+    maker, follower, own = Requests(), Requests(), (said("a"), said("b"))
+    for requests in (maker, follower):
+        requests.asked(request(own))
+    follower.follow("1#1", passed(read_back(maker.sent(request(own), "1#1"))))
+    own = (*own, said("c"))
+    follower.asked(request(own))
+    content: Any = follower.sent(request(own), "2#1")
+    assert content["messages"]["added"] == [Document(said("c"))]
+
+
+def test_a_second_entry_of_a_pass_adds_no_message_again() -> None:
+    requests, own = Requests(), [said("a")]
+    requests.asked(request(own))
+    requests.sent(request(own), "1")
+    content: Any = requests.sent(request([said("b")]), "1")
+    assert content["messages"]["added"] == []
+    assert content["sent"]["added"] == (Document(said("b")),)
 
 
 def test_an_unchanged_request_records_what_it_adds() -> None:

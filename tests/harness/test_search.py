@@ -47,6 +47,7 @@ def test_a_glob_that_is_none_or_leads_out_is_refused(pattern: str) -> None:
         compile_glob(pattern)
 
 
+@pytest.mark.timed
 @pytest.mark.fault(34)
 def test_thirty_stars_are_linear() -> None:
     best = 1.0

@@ -9,8 +9,10 @@ from tests.commandline import write_project
 from tests.harness.world import project
 
 from tenter.config import ConfigError, trust_state
+from tenter.controls import GATES, Prices
 from tenter.executors import PinnedImports
 from tenter.harness import BUILTIN_TOOLS
+from tenter.harness.sandbox import Machine
 from tenter.harness.setup import Given, Setup, set_up
 from tenter.journal import MemoryStore
 from tenter.kernel import RegistrationError, TenterError, hook
@@ -82,6 +84,29 @@ def test_every_tool_that_cannot_be_taken_on_is_told_at_its_place(tmp_path: Path)
     assert "did you mean 'lookup'?" in next(text for text in texts if "tools.absent" in text)
 
 
+def test_a_sandbox_that_the_machine_lacks_is_a_mistake_of_the_configuration(tmp_path: Path) -> None:
+    path = project(tmp_path, tools=["shell"], settings={"tools": {"shell": {"sandbox": "process"}}})
+    assert made(path).task("work").infos["shell"].sandbox == "process"
+    with pytest.raises(ConfigError, match=r"at tools\.shell: the tool 'shell' is to be executed in the sandbox"):
+        made(path, machine=Machine(python="", sessions=False, limits=frozenset()))
+
+
+def test_a_task_knows_the_prices_of_its_model_and_the_secrets_of_its_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY", "correct-horse")
+    model = {"provider": "scripted", "file": "script.yaml", "prices": {"input": 3, "output": 15}}
+    settings = {"secrets": ["KEY"], "models": {"default": model}, "tools": {"shell": {"secrets": ["KEY"]}}}
+    setup = made(project(tmp_path, tools=["shell", "read_file"], settings=settings))
+    task = setup.task("work")
+    assert task.prices == Prices(input=3.0, output=15.0)
+    assert task.secrets == {"shell": {"KEY": "correct-horse"}, "read_file": {}}
+    assert "KEY" not in setup.tool_environment
+    assert "correct-horse" not in repr(setup.tasks)
+    (tmp_path / "plain").mkdir()
+    assert made(project(tmp_path / "plain")).task("work").prices is None
+
+
 def test_an_unknown_task_is_named_with_the_nearest_one_and_no_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +162,14 @@ def test_what_tools_start_inherits_no_secret(tmp_path: Path, monkeypatch: pytest
     assert "OPENAI_API_KEY" not in environment
 
 
+def test_a_secret_that_is_called_like_what_tools_inherit_is_inherited_by_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_KEY", "correct-horse")
+    assert "LC_KEY" in made(project(tmp_path)).tool_environment
+    assert "LC_KEY" not in made(project(tmp_path, settings={"secrets": ["LC_KEY"]})).tool_environment
+
+
 def test_the_callers_hooks_stand_after_those_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "hooks.py").write_text("def mine(event):\n    return None\n")
     events = {"tool.before": [{"name": "mine", "python": "./hooks.py:mine"}]}
@@ -146,7 +179,7 @@ def test_the_callers_hooks_stand_after_those_of_the_file(tmp_path: Path) -> None
 
     setup = set_up(project(tmp_path, settings={"hooks": {"events": events}}), (theirs,), Given(store=MemoryStore()))
     names = [link.name for link in setup.runtime.chain("tool.before").links]
-    assert names == ["mine", "theirs", "known-tool", "valid-arguments"]
+    assert names == ["mine", "theirs", *(gate.name for gate in GATES if gate.point == "tool.invoked.pre")]
 
 
 def test_a_hook_that_cannot_be_attached_is_refused_when_the_harness_is_made(tmp_path: Path) -> None:

@@ -164,6 +164,28 @@ async def test_nothing_of_a_secret_is_left_where_the_output_is_cut(tmp_path: Pat
     assert result.output.count(letter) >= len(text) - len(secret)
 
 
+async def test_a_limited_command_runs_as_another_does_and_errors_still_name_line_one(tmp_path: Path) -> None:
+    limited = replace(shell, function=shell.limited or shell.function)
+
+    async def call(command: str) -> ToolResult:
+        return await asyncio.wait_for(call_tool(limited, {"command": command}, at(tmp_path)), 20)
+
+    assert await call("echo one; echo two >&2; exit 3") == ToolResult(output="exit code 3\none\ntwo", is_error=True)
+    assert "1: Syntax error" in (await call("if")).output or "line 1" in (await call("if")).output
+    assert (await call("ulimit -n; ulimit -c")).output == "exit code 0\n256\n0"
+
+
+async def test_a_command_that_cannot_be_limited_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(_: float) -> dict[str, int]:
+        return {"RLIMIT_NOFILE": 1 << 62}
+
+    monkeypatch.setattr("tenter.harness.shell.process_limits", too_much)
+    limited = replace(shell, function=shell.limited or shell.function)
+    result = await asyncio.wait_for(call_tool(limited, {"command": "touch ran"}, at(tmp_path)), 20)
+    assert result.is_error
+    assert not (tmp_path / "ran").exists()
+
+
 async def test_a_command_within_a_call_is_found_by_the_outer_call_too(tmp_path: Path) -> None:
     outer = {"TENTER_HOOK_ID": "hook", "TENTER_TOOL_CALL": "outer"}
     assert inherited_environment(outer) == outer

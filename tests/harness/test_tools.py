@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tenter.controls.arguments import check_schema
-from tenter.harness.tools import BUILTIN_TOOLS, builtin_tool
+from tenter.harness.tools import BUILTIN_TOOLS, builtin_target, builtin_tool
 
 
 @pytest.mark.parametrize("name", BUILTIN_TOOLS)
@@ -30,6 +30,12 @@ def test_only_tools_that_change_nothing_may_be_repeated_after_a_crash() -> None:
 def test_an_unknown_name_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         builtin_tool("nothing")
+    with pytest.raises(KeyError):
+        builtin_target("nothing")
+
+
+def test_where_a_tool_is_can_be_told_to_another_process() -> None:
+    assert builtin_target("grep") == "tenter.harness.search:grep"
 
 
 def test_naming_the_tools_loads_no_event_loop_and_no_process() -> None:

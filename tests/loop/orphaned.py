@@ -7,7 +7,8 @@ import subprocess
 from collections.abc import Generator
 
 LONGEST = 20.0
-LOOP = "loop-dead-0001"
+LOOP = f"loop-dead-{os.getpid()}"
+"""Of these tests alone, whatever runs beside them."""
 
 
 def environment(loop_id: str) -> dict[str, str]:

@@ -169,6 +169,7 @@ async def test_a_secret_in_the_name_of_the_program_is_not_told(tmp_path: Path) -
     assert "[redacted]" in worked.error
 
 
+@pytest.mark.timed
 @pytest.mark.fault(2)
 async def test_a_program_that_says_nothing_for_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     text = "trap '' TERM; setsid sleep 60 & sleep 60 & echo started; while :; do sleep 1; done"
@@ -200,6 +201,7 @@ async def test_the_time_of_the_loop_ends_it_too(tmp_path: Path) -> None:
     assert late.error == "the time of the loop was up before the work began"
 
 
+@pytest.mark.timed
 @pytest.mark.fault(3)
 async def test_what_it_leaves_running_is_ended_and_noted_and_holds_nobody(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
@@ -210,6 +212,7 @@ async def test_what_it_leaves_running_is_ended_and_noted_and_holds_nobody(tmp_pa
     assert here.log[-1] == "loop| ended what the backend left running: 2 processes"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("stubborn", [True, False])
 @pytest.mark.parametrize("way", ["stdin", "argument"])
 async def test_cancelling_ends_the_group_and_what_left_it_and_is_raised_again(
@@ -271,6 +274,7 @@ async def test_one_iteration_knows_nothing_of_what_the_last_one_said(tmp_path: P
         assert await run(here, "/bin/true") == Worked(status="ok")
 
 
+@pytest.mark.timed
 @pytest.mark.fault(7)
 @pytest.mark.parametrize("source", ["yes a line of some words", "tr '\\0' x < /dev/zero"], ids=["lines", "one-line"])
 async def test_a_hundred_megabytes_neither_fill_memory_nor_stall_the_loop(source: str, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ async def test_its_hooks_see_the_loop(tmp_path: Path) -> None:
             {
                 "status": "failed",
                 "queue": "",
-                "says": "waits for a person, which a loop cannot continue yet (judge: look at this)",
+                "says": "waits for a person, and the loop does not (judge: look at this); see 'tenter approvals list'",
             },
         ),
         (Block("never", stop=True), {"status": "failed", "queue": "", "says": "ended blocked: "}),

@@ -317,6 +317,7 @@ def test_what_people_are_told_is_short() -> None:
         assert len(state.message) < 500
 
 
+@pytest.mark.timed
 def test_many_events_are_judged_in_a_time_that_grows_as_they_do() -> None:
     def seconds(count: int) -> float:
         events = many("a", count)

@@ -19,7 +19,7 @@ from tenter.loop.orphans import end_orphans, told_of_orphans
 
 
 async def test_what_a_dead_loop_left_running_is_ended_and_what_another_one_did_is_not() -> None:
-    with orphan() as ours, orphan() as second, orphan(loop_id="loop-dead-00012") as theirs:
+    with orphan() as ours, orphan() as second, orphan(loop_id=f"{LOOP}2") as theirs:
         assert await end_orphans(LOOP) == 2
         assert [alive(one) for one in (ours, second, theirs)] == [False, False, True]
         assert await end_orphans(LOOP) == 0

@@ -276,6 +276,7 @@ def test_whoever_looks_on_may_go_away(tmp_path: Path) -> None:
     assert (tmp_path / "output.log").read_text().count("\n") == 2
 
 
+@pytest.mark.timed
 @pytest.mark.fault(7)
 @pytest.mark.parametrize("chunk", [b"a line of some words\n" * 3000, b"x" * 65536], ids=["lines", "one-line"])
 async def test_memory_stays_flat_however_much_there_is(chunk: bytes) -> None:

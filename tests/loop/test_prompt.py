@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 from hypothesis import given, strategies as st
 
 from tenter.config import HatSpec, LoopSpec
@@ -156,6 +157,7 @@ def test_of_many_events_the_first_are_shown_and_the_file_of_the_rest_is_named() 
     assert section(prompt(state), "What happened")[-1] == "- a.99"
 
 
+@pytest.mark.timed
 def test_a_prompt_stays_small_and_quick_whatever_was_published() -> None:
     big = tuple(Published("a.b", {"k": "x" * 100_000, "n": number}) for number in range(200))
     state = STATE.but(taken=big + tuple(Published("c") for _ in range(100_000)), notes=("n" * 2_000,) * 20)

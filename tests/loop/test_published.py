@@ -128,6 +128,7 @@ def test_whatever_stands_there_is_read_line_by_line(data: bytes) -> None:
     assert all(one.line == number for one, number in zip(found, worded, strict=True) if isinstance(one, Malformed))
 
 
+@pytest.mark.timed
 def test_many_events_take_as_long_as_they_are_many() -> None:
     def seconds(count: int) -> float:
         data = b"".join(line(payload={"n": number}) + b"\n" for number in range(count))

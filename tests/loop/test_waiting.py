@@ -72,6 +72,7 @@ async def test_stop_comes_before_restart_and_restart_before_resume(
     assert [kind for kind in present if place.signal(kind).exists()] == []
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("how", ["resume", "stop", "restart"])
 async def test_it_wakes_within_a_quarter_of_a_second(how: ReleaseHow, tmp_path: Path) -> None:
     place, loop = place_in(tmp_path), asyncio.get_running_loop()

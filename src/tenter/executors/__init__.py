@@ -39,6 +39,10 @@ if TYPE_CHECKING:
         KINDS as KINDS,
         Kind as Kind,
     )
+    from tenter.executors.lineage import (
+        is_related as is_related,
+        line_of as line_of,
+    )
     from tenter.executors.pinned import (
         Accepts as Accepts,
         PinnedFile as PinnedFile,
@@ -64,6 +68,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Accepts",
     "COOKIES",
     "CommandHook",
     "FunctionHook",
@@ -90,6 +95,8 @@ __all__ = [
     "in_thread",
     "is_alive",
     "is_below",
+    "is_related",
+    "line_of",
     "load_target",
     "plugin_hooks",
     "run_process",
@@ -130,6 +137,10 @@ __getattr__ = opener(
         "kinds": (
             "KINDS",
             "Kind",
+        ),
+        "lineage": (
+            "is_related",
+            "line_of",
         ),
         "pinned": (
             "Accepts",

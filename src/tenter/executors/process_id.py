@@ -1,7 +1,7 @@
 """Which process it is: a number alone is given to another one sooner or later (FAULTS 48).
 
-It asks the system about processes, and knows nothing of runs or loops. A process of an earlier boot is dead; one on another
-machine that shares the files cannot be seen and counts as dead too.
+It asks the system about processes, and knows nothing of runs or loops. A process of an earlier boot is dead; one on
+another machine that shares the files cannot be seen and counts as dead too.
 """
 
 import os

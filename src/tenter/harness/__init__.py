@@ -18,14 +18,29 @@ if TYPE_CHECKING:
     from tenter.harness.harness import (
         Harness as Harness,
     )
+    from tenter.harness.held import (
+        Holder as Holder,
+        RunHeld as RunHeld,
+    )
     from tenter.harness.local import (
         LocalEngine as LocalEngine,
+    )
+    from tenter.harness.parts import (
         Run as Run,
         Step as Step,
         Watcher as Watcher,
     )
+    from tenter.harness.replay import (
+        ReplayDiverged as ReplayDiverged,
+    )
     from tenter.harness.result import (
         RunResult as RunResult,
+    )
+    from tenter.harness.resuming import (
+        SpecChanged as SpecChanged,
+    )
+    from tenter.harness.sandbox import (
+        Machine as Machine,
     )
     from tenter.harness.script import (
         load_script as load_script,
@@ -47,10 +62,15 @@ __all__ = [
     "BUILTIN_TOOLS",
     "Given",
     "Harness",
+    "Holder",
     "LocalEngine",
+    "Machine",
+    "ReplayDiverged",
     "Run",
+    "RunHeld",
     "RunResult",
     "Setup",
+    "SpecChanged",
     "Step",
     "Tool",
     "ToolContext",
@@ -73,13 +93,20 @@ __getattr__ = opener(
         ),
         "errors": ("ToolError",),
         "harness": ("Harness",),
-        "local": (
-            "LocalEngine",
+        "held": (
+            "Holder",
+            "RunHeld",
+        ),
+        "local": ("LocalEngine",),
+        "parts": (
             "Run",
             "Step",
             "Watcher",
         ),
+        "replay": ("ReplayDiverged",),
         "result": ("RunResult",),
+        "resuming": ("SpecChanged",),
+        "sandbox": ("Machine",),
         "script": ("load_script",),
         "setup": (
             "Given",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict, cast
 
 from tenter.catalogue import EMPTY, Envelope, Limits, LoopFacts, Participant, TaskRef
-from tenter.harness.local import Watcher
+from tenter.harness.parts import Watcher
 from tenter.kernel import TenterError, freeze
 
 MOST_STEPS: Final = 2**53 - 1

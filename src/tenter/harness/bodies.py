@@ -5,11 +5,15 @@ A model is foreign code: it works in a task of its own, so that one that swallow
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
+from tenter.agent import RetryPolicy, delay
 from tenter.catalogue import (
     ActivityFailedEvent,
+    ActivityRetryEvent,
+    ApprovalResolvedEvent,
+    HelpRequestEvent,
     InputEvent,
     ModelRequestEvent,
     Op,
@@ -18,11 +22,12 @@ from tenter.catalogue import (
     ToolCallEvent,
     ToolCallsEvent,
 )
+from tenter.controls import Prices, priced
 from tenter.harness.calling import ToolFailure, call_tool
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import Tool
 from tenter.harness.model import Model
-from tenter.kernel import Clock, Event, OperationFailed
+from tenter.kernel import Clock, Event, FrozenDict, OperationFailed
 
 T = TypeVar("T")
 
@@ -42,6 +47,10 @@ class Bodies:
     model: Model
     tools: Mapping[str, Tool]
     context: ToolContext
+    prices: Prices | None = None
+    """Of the model; None: a response whose cost it does not tell has none that is known."""
+    secrets: Mapping[str, Mapping[str, str]] = field(default=FrozenDict(), repr=False)
+    """By tool: the values of those that it alone is given, by name."""
 
     def table(self) -> Mapping[str, Body]:
         """The body of each operation, by name; a fact has none."""
@@ -51,8 +60,11 @@ class Bodies:
             "llm.invoked": self.ask,
             "tool_calls.extracted": self.extract,
             "tool.invoked": self.invoke,
+            "help.requested": self.request,
+            "help.decided": self.decide,
             "task.complete": self.complete,
             "activity.failed": self.classify,
+            "activity.retried": self.delay,
         }
 
     async def receive(self, event: InputEvent) -> object:
@@ -62,7 +74,8 @@ class Bodies:
         return event.task
 
     async def ask(self, event: ModelRequestEvent) -> object:
-        return await apart(self.model.generate(event.request))
+        response = await apart(self.model.generate(event.request))
+        return priced(response, self.prices)
 
     async def extract(self, event: ToolCallsEvent) -> object:
         return event.response.tool_calls
@@ -71,17 +84,33 @@ class Bodies:
         tool = self.tools.get(event.call.name)
         if tool is None:
             raise OperationFailed(f"the task offers no tool called {event.call.name[:100]!r}", code="tool")
-        context = replace(self.context, deadline=event.op.deadline)
+        secrets = self.secrets.get(tool.name, FrozenDict[str, str]())
+        context = replace(
+            self.context,
+            deadline=event.op.deadline,
+            environment=FrozenDict({**self.context.environment, **secrets}),
+            secrets=secrets,
+            key=f"{event.envelope.run_id}/{event.op.path}",
+        )
         result = await call_tool(tool, event.call.arguments, context)
         if isinstance(result, ToolFailure):
             raise OperationFailed(result.output, code=result.code)
         return result
+
+    async def request(self, event: HelpRequestEvent) -> object:
+        return event.request
+
+    async def decide(self, event: ApprovalResolvedEvent) -> object:
+        return event.decision
 
     async def complete(self, event: OutputEvent) -> object:
         return {"verdict": "complete", "output": event.output, "reason": ""}
 
     async def classify(self, event: ActivityFailedEvent) -> object:
         return event.error
+
+    async def delay(self, event: ActivityRetryEvent) -> object:
+        return delay(RetryPolicy().changed(event.policy), event.attempt)
 
 
 async def nothing(event: Event) -> object:

@@ -7,7 +7,6 @@ Judging arguments and firing points are done above.
 
 import asyncio
 import contextvars
-import inspect
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,6 +19,7 @@ from tenter.catalogue import ToolResult
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import Tool
 from tenter.harness.errors import ToolError
+from tenter.harness.invocation import invoke, result_of, told
 from tenter.harness.shortened import Masking, shortened
 
 MOST_OUTPUT = 64 * 1024
@@ -51,7 +51,7 @@ async def call_tool(
     context = _timed(tool, context)
     remaining = context.remaining()
     if remaining is not None and remaining <= 0:
-        return _broken(f"the tool {tool.name!r} was not called: the run's deadline has passed", "timeout", context.mask)
+        return broken(f"the tool {tool.name!r} was not called: the run's deadline has passed", "timeout", context.mask)
     work = _start(tool, arguments, context)
     try:
         limit = None if remaining is None else remaining + tool.grace_seconds
@@ -63,7 +63,7 @@ async def call_tool(
         return bounded(work.result(), max_output_bytes, context.mask)
     await _give_up(work, 0)
     still = "" if tool.awaits else "; it may still be at work"
-    return _broken(
+    return broken(
         f"the tool {tool.name!r} did not end within {round(remaining or 0, 2):g} s and was given up{still}",
         "timeout",
         context.mask,
@@ -132,14 +132,14 @@ async def _give_up(work: asyncio.Future[ToolResult], grace: float) -> None:
 
 def _contained(tool: Tool, arguments: Mapping[str, object], context: ToolContext) -> ToolResult:
     try:
-        return _result(tool, _invoke(tool, arguments, context))
+        return result_of(tool, invoke(tool, arguments, context))
     except BaseException as error:  # in a thread not even SystemExit and KeyboardInterrupt are anybody else's
         return _raised(tool, error, context.mask)
 
 
 async def _in_loop(tool: Tool, arguments: Mapping[str, object], context: ToolContext) -> ToolResult:
     try:
-        return _result(tool, await cast("Any", _invoke(tool, arguments, context)))
+        return result_of(tool, await cast("Any", invoke(tool, arguments, context)))
     except KeyboardInterrupt:
         raise
     except asyncio.CancelledError as error:
@@ -151,44 +151,18 @@ async def _in_loop(tool: Tool, arguments: Mapping[str, object], context: ToolCon
         return _raised(tool, error, context.mask)
 
 
-def _invoke(tool: Tool, arguments: Mapping[str, object], context: ToolContext) -> object:
-    try:
-        bound = tool.signature.bind(arguments)
-    except msgspec.ValidationError as error:
-        raise ToolError(f"the arguments of {tool.name!r} do not fit: {error}") from None
-    return tool.function(context, **bound) if tool.signature.takes_context else tool.function(**bound)
-
-
-def _result(tool: Tool, value: object) -> ToolResult:
-    if isinstance(value, ToolResult):
-        if not isinstance(cast("object", value.output), str):
-            raise ToolError(f"the tool {tool.name!r} is broken: the output of its result is no text")
-        return value
-    if value is None or isinstance(value, str):
-        return ToolResult(output=value or "")
-    if inspect.iscoroutine(value):
-        value.close()
-        raise ToolError(f"the tool {tool.name!r} is broken: it returned a coroutine; declare it 'async def'")
-    return ToolResult(output=msgspec.json.encode(value).decode())
-
-
-def _told(tool: Tool, error: BaseException) -> str:
-    """What the model hears of an exception: its type and message, or what a ToolError says."""
-    try:
-        text = str(error)
-    except BaseException:  # it is the tool's own code that runs here
-        text = "(its message cannot be read)"
-    if isinstance(error, ToolError):
-        return text
-    return f"the tool {tool.name!r} failed: {type(error).__name__}: {text}".removesuffix(": ")
-
-
 def _raised(tool: Tool, error: BaseException, mask: Masking) -> ToolResult:
-    told = _told(tool, error)
+    text = told(tool, error)
     if isinstance(error, ToolError):
-        return bounded(ToolResult(output=told, is_error=True), MOST_ERROR, mask)
-    return _broken(told, "tool", mask)
+        return refused(text, mask)
+    return broken(text, "tool", mask)
 
 
-def _broken(text: str, code: Literal["tool", "timeout"], mask: Masking) -> ToolResult:
+def refused(text: str, mask: Masking) -> ToolResult:
+    """What comes of a ToolError with this text."""
+    return bounded(ToolResult(output=text, is_error=True), MOST_ERROR, mask)
+
+
+def broken(text: str, code: Literal["tool", "timeout"], mask: Masking) -> ToolResult:
+    """What comes of a tool that broke, and why it did."""
     return bounded(ToolFailure(output=text, is_error=True, code=code), MOST_ERROR, mask)

@@ -1,7 +1,7 @@
 """What a tool is handed beside its arguments."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tenter.harness.workspace import Workspace
 from tenter.kernel import SYSTEM_CLOCK, Clock, FrozenDict
@@ -13,8 +13,13 @@ class ToolContext:
 
     workspace: Workspace
     clock: Clock = SYSTEM_CLOCK
-    environment: Mapping[str, str] = FrozenDict()
-    """The whole environment of a program that the tool starts."""
+    environment: Mapping[str, str] = field(default=FrozenDict(), repr=False)
+    """The whole environment of a program that the tool starts; the tool's secrets are in it."""
+    secrets: Mapping[str, str] = field(default=FrozenDict(), repr=False)
+    """Those that the configuration names for this tool and that this process was given, by the name of the variable."""
+    key: str = ""
+    """Which call of the run it is, `<run>/<path>`: the same when it is made again after a crash or an approval, so that
+    a tool can find what it did already."""
     deadline: float | None = None
     """When the call must end, in seconds since the epoch as `clock` tells them; None: never."""
     mask: Callable[[str], str] = str

@@ -5,17 +5,32 @@ It holds what a tool is: name, description, JSON Schema, function, settings. How
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import Any, TypedDict, Unpack, cast, overload
 
-from tenter.catalogue import ToolInfo, ToolSpec
+from tenter.catalogue import Risk, Sandbox, ToolInfo, ToolSpec
+from tenter.harness.context import ToolContext
 from tenter.harness.signature import Signature, read_signature
 from tenter.kernel import TenterError, is_slug, source_of
 
 LONGEST_TIMEOUT = 86_400.0
 
 Function = Callable[..., object]
+Caller = Callable[[Mapping[str, object], ToolContext], Awaitable[object]]
+"""Is given the arguments as JSON has them."""
+
+
+class Settings(TypedDict, total=False):
+    """What a configuration says of a tool."""
+
+    name: str | None
+    timeout_seconds: float | None
+    idempotent: bool | None
+    risk: Risk | None
+    sandbox: Sandbox | None
+    principals: tuple[str, ...] | None
+    secrets: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +51,18 @@ class Tool:
     """How long past its deadline an async tool may take to end what it started and say so; 0: it is cut off."""
     source: str = ""
     """`file:line` of the function."""
+    risk: Risk = "medium"
+    sandbox: Sandbox = "none"
+    """Where it is executed; one that is made here has not been put there yet (see `sandbox`)."""
+    principals: tuple[str, ...] = ()
+    """Names with `*` of those for whom it may be called; none: anyone."""
+    secrets: tuple[str, ...] = ()
+    """Names of the secrets that it is given."""
+    caller: Caller | None = None
+    """What is called in place of the function, since that runs elsewhere."""
+    limited: Function | None = None
+    """The same function for the sandbox `process`, of a tool that does nothing but start a program: it sets the limits
+    of that itself, and needs no process for its own code."""
 
     @property
     def parameters(self) -> Mapping[str, object]:
@@ -51,6 +78,9 @@ class Tool:
             parameters=self.parameters,
             idempotent=self.idempotent,
             timeout_seconds=self.timeout_seconds,
+            risk=self.risk,
+            sandbox=self.sandbox,
+            principals=self.principals,
         )
 
     @property
@@ -58,18 +88,14 @@ class Tool:
         """The tool as a model is shown it."""
         return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
 
-    def configured(
-        self, *, name: str | None = None, timeout_seconds: float | None = None, idempotent: bool | None = None
-    ) -> "Tool":
-        """The same tool with the settings of a configuration; None leaves one as it is."""
-        return replace(
-            self,
-            name=self.name if name is None else _checked_name(name, self.source),
-            timeout_seconds=self.timeout_seconds
-            if timeout_seconds is None
-            else _checked_timeout(timeout_seconds, self.name),
-            idempotent=self.idempotent if idempotent is None else idempotent,
-        )
+    def configured(self, **settings: Unpack[Settings]) -> "Tool":
+        """The same tool with the settings of a configuration; None, or leaving it out, leaves one as it is."""
+        given = {key: value for key, value in settings.items() if value is not None}
+        if "name" in given:
+            given["name"] = _checked_name(str(given["name"]), self.source)
+        if "timeout_seconds" in given:
+            given["timeout_seconds"] = _checked_timeout(given["timeout_seconds"], self.name)
+        return replace(self, **cast("dict[str, Any]", given))
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         return self.function(*args, **kwargs)

@@ -5,6 +5,7 @@ run does is the agent loop's, how it is recorded and told the engine's.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine, Mapping
 from typing import TypeVar
 
@@ -14,10 +15,10 @@ from tenter.catalogue import (
     TASK_STATE_CHANGED,
     ActivityFailedEvent,
     ErrorInfo,
-    RunEndEvent,
     TaskStateChangedEvent,
 )
 from tenter.harness.local import LocalEngine
+from tenter.harness.replay import Incomplete, ReplayDiverged
 from tenter.harness.shielded import uncut
 from tenter.journal import JournalError
 from tenter.kernel import Done, FrozenDict
@@ -25,43 +26,78 @@ from tenter.kernel import Done, FrozenDict
 T = TypeVar("T")
 
 
-async def drive(engine: LocalEngine, agent: AgentLoop, first: Mapping[str, object]) -> Standing:
-    """Where the run stands in the end. `first` is the content of its first entry.
+async def drive(engine: LocalEngine, agent: AgentLoop, first: Mapping[str, object] | None) -> Standing:
+    """Where the run stands in the end. `first` is the content of its first entry; None for a run that goes on.
 
     Raises cancellation, the user's KeyboardInterrupt, and what is no failure of the run: a hook that starts runs in a
-    circle, an error of our own. Each is raised after the run was brought to its end.
+    circle, an error of our own. Each is raised after the run was brought to its end. What is raised while a record is
+    gone through leaves the run as it was.
     """
     try:
-        await engine.begin(first)
+        if first is not None:
+            await engine.begin(first)
         return await agent.run()
     except JournalError as error:
+        if engine.replaying:
+            raise
         return await uncut(_fail(engine, agent, _lost(engine, error)))
     except (asyncio.CancelledError, KeyboardInterrupt):
-        await _cancel(engine, agent)
+        if engine.replaying and not engine.stopped:
+            raise
+        ended = await _cancel(engine, agent)
+        if engine.stopped and ended is not None:
+            return ended
+        raise
+    except (ReplayDiverged, Incomplete):
         raise
     except Exception as error:
+        if engine.replaying:
+            raise
         await uncut(_fail(engine, agent, ErrorInfo(code="internal", message=engine.masked(error))))
         raise
 
 
-async def _cancel(engine: LocalEngine, agent: AgentLoop) -> None:
-    error = ErrorInfo(code="cancelled", message="the run was cancelled")
+async def drive_on(engine: LocalEngine, agent: AgentLoop, end: Ended) -> Standing:
+    """Goes through the record of a run that nobody has, to its last step, and brings it to `end` there.
+
+    Raises JournalError for a record that cannot be read.
+    """
+    engine.freeze()
+    with contextlib.suppress(Incomplete):
+        standing = await agent.run()
+        if isinstance(standing, Ended):
+            return standing
+    engine.thaw()
+    return await uncut(_settle(engine, agent, end))
+
+
+async def end_waiting(engine: LocalEngine, agent: AgentLoop, error: ErrorInfo) -> Ended:
+    """Cancels a run that was left waiting here and that nobody else has."""
+    return await uncut(_settle(engine, agent, Ended(status="cancelled", error=error)))
+
+
+async def _cancel(engine: LocalEngine, agent: AgentLoop) -> Ended | None:
+    """What the run came to; None where the telling was cut off."""
+    error = engine.stopped or ErrorInfo(code="cancelled", message="the run was cancelled")
     try:
-        await uncut(_settle(engine, agent, Ended(status="cancelled", progress=agent.progress, error=error)))
+        return await uncut(_settle(engine, agent, Ended(status="cancelled", error=error)))
     except asyncio.CancelledError:  # once more; or the event loop comes to its end and cut off who was being told
         if not engine.closed:
             await engine.mark("cancelled")
+    return None
 
 
-async def _settle(engine: LocalEngine, agent: AgentLoop, ended: Ended) -> None:
+async def _settle(engine: LocalEngine, agent: AgentLoop, ended: Ended) -> Ended:
+    engine.leave_record()
     try:
-        await agent.settle(ended)
+        return await agent.settle(ended)
     except JournalError as error:
-        await _fail(engine, agent, _lost(engine, error))
+        return await _fail(engine, agent, _lost(engine, error))
 
 
 async def _fail(engine: LocalEngine, agent: AgentLoop, error: ErrorInfo) -> Ended:
     """Ends the run failed without its loop: from now on, what cannot be recorded or told stops nothing."""
+    engine.leave_record()
     engine.let_go()
     plan, step = agent.plan, agent.step
     activity = ActivityFailedEvent(envelope=plan.envelope, op=BLANK, error=error, step=step)
@@ -74,7 +110,7 @@ async def _fail(engine: LocalEngine, agent: AgentLoop, error: ErrorInfo) -> Ende
             envelope=plan.envelope, op=BLANK, before=agent.status, after="failed", reason=error.code
         )
         await _contained(engine, engine.run(f"{step}.task.state_changed.0", TASK_STATE_CHANGED, change))
-    await _contained(engine, engine.close(_end(agent, ended)))
+    await _contained(engine, engine.close(agent.end(ended)))
     return ended
 
 
@@ -90,19 +126,3 @@ async def _contained(engine: LocalEngine, telling: Coroutine[object, object, T])
 def _lost(engine: LocalEngine, error: JournalError) -> ErrorInfo:
     details = FrozenDict({"code": "journal", "trouble": error.trouble})
     return ErrorInfo(code="internal", message=engine.masked(error), details=details)
-
-
-def _end(agent: AgentLoop, ended: Ended) -> RunEndEvent:
-    plan, progress = agent.plan, ended.progress
-    return RunEndEvent(
-        envelope=plan.envelope,
-        op=BLANK,
-        task=plan.envelope.task,
-        input=plan.input,
-        limits=plan.limits,
-        idempotency_key=plan.idempotency_key,
-        status=ended.status,
-        error=ended.error,
-        usage=progress.usage,
-        cost_usd=progress.cost_usd if progress.cost_known else None,
-    )

@@ -4,9 +4,12 @@ Text is UTF-8 and comes and goes exactly as it is, line ends included. What a mo
 is never written or looked for (D§3.4).
 """
 
+import fcntl
 import os
 import stat
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import Annotated
 
 from tenter.config import printable
@@ -14,7 +17,7 @@ from tenter.harness.context import ToolContext
 from tenter.harness.definition import tool
 from tenter.harness.errors import ToolError, shown
 from tenter.harness.shortened import line_masking
-from tenter.harness.workspace import Place
+from tenter.harness.workspace import FOLDER, Place, Workspace
 from tenter.kernel import MASK
 
 MOST_BYTES = 10 * 1024 * 1024
@@ -23,8 +26,7 @@ MOST_ENTRIES = 1000
 MOST_MATCHES = 1000
 MOST_LINES = 10
 
-_changing = threading.Lock()
-"""Two edits of one file at once would lose one of the two."""
+_in_this_process = threading.Lock()
 
 PathArgument = Annotated[str, "Path as seen from the workspace."]
 
@@ -55,7 +57,7 @@ def write_file(context: ToolContext, path: PathArgument, content: Annotated[str,
     """Write a text file as a whole, with the folders that it needs; what stood there is replaced."""
     refuse_mask(path=path, content=content)
     data = _encoded(content, "content")
-    with _changing, context.workspace.locate(path, create=True) as place:
+    with _changing(context.workspace), context.workspace.locate(path, create=True) as place:
         place.write(data)
     return f"wrote {len(data)} bytes to {place.shown}"
 
@@ -75,7 +77,7 @@ def edit(
         raise ToolError("'old' is empty; give the text to replace, or use write_file for a new file")
     if old == new:
         raise ToolError("'old' and 'new' are the same; nothing would change")
-    with _changing, context.workspace.locate(path) as place:
+    with _changing(context.workspace), context.workspace.locate(path) as place:
         text = read_text(place)
         found = _occurrences(text, old)
         if not found:
@@ -103,6 +105,19 @@ def list_dir(context: ToolContext, path: PathArgument = ".") -> str:
     if len(names) > MOST_ENTRIES:
         listed.append(f"[cut here: the folder has {len(names)} entries; use glob to narrow them down]")
     return "\n".join(listed) or f"{place.shown} is empty"
+
+
+@contextmanager
+def _changing(workspace: Workspace) -> Generator[None]:
+    """Two edits of one file at once would lose one of the two, also where each is made in a process of its own."""
+    with _in_this_process:
+        folder = os.open(workspace.root, FOLDER)
+        try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
 
 def read_text(place: Place) -> str:

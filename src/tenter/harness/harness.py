@@ -5,27 +5,40 @@ brought to its end `drive`'s.
 """
 
 import asyncio
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, Unpack, cast
 
 import msgspec
 
-from tenter.agent import LOOP_VERSION, AgentLoop, Ended, Plan, Standing, status_of
-from tenter.catalogue import EMPTY, SHUTDOWN, Envelope, Limits, LoopFacts, Participant, ShutdownEvent, TaskRef
+from tenter.catalogue import (
+    EMPTY,
+    SHUTDOWN,
+    ApprovalDecision,
+    DecisionKind,
+    ErrorInfo,
+    Limits,
+    LoopFacts,
+    Participant,
+    ShutdownEvent,
+    TaskRef,
+)
 from tenter.config import Pins
 from tenter.harness.arguments import RunArguments, check_arguments, envelope_of, limits_of
-from tenter.harness.bodies import Bodies, nothing
-from tenter.harness.context import ToolContext
-from tenter.harness.drive import drive
-from tenter.harness.local import LocalEngine, Run, Watcher
+from tenter.harness.bodies import nothing
+from tenter.harness.deciding import only_open
+from tenter.harness.parts import Watcher
 from tenter.harness.result import RunResult
-from tenter.harness.setup import Given, Setup, TaskSetup, set_up
+from tenter.harness.resuming import cancel, resume
+from tenter.harness.runs import Begun, Runs
+from tenter.harness.setup import Given, Setup, set_up
 from tenter.journal import Store
-from tenter.kernel import Clock, FrozenDict, Random, Runtime, TenterError, Trace
+from tenter.kernel import Clock, FrozenDict, Random, Runtime, TenterError
+
+EMPTY_ENVIRONMENT: Mapping[str, str] = FrozenDict()
 
 _INSIDE: ContextVar[tuple["Harness", ...]] = ContextVar("tenter_runs_of", default=())
 """The harnesses in whose runs the present code is."""
@@ -45,6 +58,7 @@ class Harness:
         self._setup = setup
         self._closed = False
         self._running: set[asyncio.Future[None]] = set()
+        self._runs = Runs(setup)
 
     @classmethod
     def from_file(  # noqa: PLR0913  # the parameters of the design (D§16)
@@ -118,20 +132,78 @@ class Harness:
                 environment=environment,
             )
             check_arguments(task, input, given)
-            limits = limits_of(deadline, max_steps)
-            equipped = setup.task(task)
+            limits = msgspec.structs.replace(limits_of(deadline, max_steps), budgets=setup.task(task).spec.budgets)
             run_id = f"{setup.random.getrandbits(64):016x}"
-            envelope = envelope_of(TaskRef(id=run_id, name=task, version=equipped.spec.version), given)
+            envelope = envelope_of(TaskRef(id=run_id, name=task, version=setup.task(task).spec.version), given)
             # Once for the whole run, so that every event has the same envelope and tools.
-            plan = await setup.redactor.apply(_plan(equipped, envelope, input, limits))
-            loop = await setup.redactor.apply(loop)
-            run = self._run(equipped, plan.envelope, loop=loop, given=given)
-            engine, started = LocalEngine(run, limits.deadline), setup.clock.now()
-            try:
-                standing = await drive(engine, AgentLoop(engine, plan), self._first_entry(plan))
-            finally:
-                setup.sink.forget(run_id)
-            return await self._result(engine, standing, run, started=started)
+            plan = await setup.redactor.apply(self._runs.plan(envelope, input, limits))
+            return await self._runs.begin(plan, await self._begun(given))
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        by: str = "",
+        accept: Collection[str] = (),
+        watcher: Watcher | None = None,
+        environment: Mapping[str, str] = FrozenDict(),
+    ) -> RunResult:
+        """Goes on with a run that waits for people, or whose process is gone, to its end or to where it waits again.
+
+        What is on record is not done again, and no hook hears of it again. A tool that may have acted when its process
+        ended is not run again: a person is asked. `by` says who goes on with it. `accept` names what may have changed
+        since it began (the parts of the configuration, or `loop_version`). Raises SpecChanged where something else has,
+        RunHeld where a living process has the run, ReplayDiverged where the run does not come to what is on record,
+        JournalError for a record that cannot be read, and TenterError for a run that is over or not there. Each of
+        these leaves the run as it was.
+        """
+        with self._counted():
+            begun = await self._begun(RunArguments(watcher=watcher, environment=environment), by=by)
+            return await resume(self._setup, self._runs, run_id, begun, accept=accept)
+
+    async def approve(
+        self,
+        run_id: str,
+        approval_id: str | None = None,
+        *,
+        by: str,
+        reason: str = "",
+        edits: Mapping[str, object] | None = None,
+    ) -> ApprovalDecision:
+        """Records that a person lets the call of a request pass, with `edits` in place of its own fields if given.
+
+        Without `approval_id` it is the only open request of the run. `resume` goes on with the run. Raises
+        DecisionRefused where the request is not there, is decided, has expired, or may not be edited so; JournalError.
+        """
+        word: DecisionKind = "approve" if edits is None else "edit"
+        decision = _decision(word, by=by, reason=reason, edits=edits)
+        return await self._decide(run_id, approval_id, decision)
+
+    async def reject(
+        self, run_id: str, approval_id: str | None = None, *, by: str, reason: str = ""
+    ) -> ApprovalDecision:
+        """Records that a person refuses the call of a request; `resume` brings the run to its end.
+
+        Raises as `approve`.
+        """
+        return await self._decide(run_id, approval_id, _decision("reject", by=by, reason=reason))
+
+    async def cancel(self, run_id: str, *, by: str = "", reason: str = "") -> RunResult | None:
+        """Ends a run, whether it goes on here, waits for people, or was left by its process; its result.
+
+        None where another living process has the run: it was asked to end it, and looks four times a second. What the
+        run had started ends with it. Raises TenterError for a run that is over, not there, or part of another.
+        """
+        whose, why = (f" by {by}" if by else ""), (f": {reason}" if reason else "")
+        text = await self._setup.redactor.apply(f"the run was cancelled{whose}{why}")
+        error = ErrorInfo(code="cancelled", message=text)
+        with self._counted():
+            going = self._runs.going(run_id)
+            is_here = going is not None and going.run.envelope.parent_run_id is None
+            if going is not None and is_here and (ended := await self._runs.stop(going, error)) is not None:
+                return ended
+            begun = await self._begun(RunArguments(), by=by)
+            return await cancel(self._setup, self._runs, run_id, begun, error=error)
 
     def run_sync(self, task: str, input: str = "", **arguments: Unpack[RunArguments]) -> RunResult:
         """`run`, for a program without an event loop. Raises TenterError inside a running one."""
@@ -182,71 +254,44 @@ class Harness:
             self._running.discard(running)
             running.set_result(None)
 
-    def _run(self, task: TaskSetup, envelope: Envelope, *, loop: LoopFacts | None, given: RunArguments) -> Run:
+    async def _begun(self, given: RunArguments, *, by: str = "") -> Begun:
         setup = self._setup
-        context = ToolContext(
-            workspace=setup.workspace,
-            clock=setup.clock,
-            environment=FrozenDict({**setup.tool_environment, **given.get("environment", {})}),
-            mask=setup.redactor.mask_text,
-        )
-        return Run(
-            envelope=envelope,
-            runtime=setup.runtime,
-            redactor=setup.redactor,
-            store=setup.store,
-            trace=Trace(),
-            clock=setup.clock,
+        return Begun(
             seed=f"{setup.random.getrandbits(128):032x}",
-            bodies=Bodies(task.model, task.tools, context).table(),
-            repeatable=frozenset(name for name, tool in task.tools.items() if tool.idempotent),
-            loop=loop,
+            began=round(setup.clock.now(), 6),
+            loop=await setup.redactor.apply(given.get("loop")),
             watcher=given.get("watcher"),
-            trouble=lambda: setup.sink.trouble(envelope.run_id),
+            environment=given.get("environment") or EMPTY_ENVIRONMENT,
+            by=by,
         )
 
-    def _first_entry(self, plan: Plan) -> Mapping[str, object]:
-        return {
-            "task": plan.envelope.task.name,
-            "version": plan.envelope.task.version,
-            "envelope": plan.envelope,
-            "input": plan.input,
-            "limits": plan.limits,
-            "spec": self._setup.spec.digest,
-            "loop_version": LOOP_VERSION,
-        }
-
-    async def _result(self, engine: LocalEngine, standing: Standing, run: Run, *, started: float) -> RunResult:
-        progress, task = standing.progress, run.envelope.task
-        ended = standing if isinstance(standing, Ended) else None
-        result = RunResult(
-            run_id=run.envelope.run_id,
-            task=task.name,
-            task_version=task.version,
-            status=status_of(standing),
-            output=None if ended is None else ended.output,
-            error=None if ended is None else await run.redactor.apply(ended.error, fuzzy=True),
-            approval=engine.request if ended is None else None,
-            usage=progress.usage,
-            cost_usd=progress.cost_usd,
-            cost_known=progress.cost_known,
-            started_at=started,
-            ended_at=run.clock.now(),
+    async def _decide(self, run_id: str, request_id: str | None, decision: ApprovalDecision) -> ApprovalDecision:
+        store = self._setup.store
+        decided = msgspec.structs.replace(
+            decision,
+            run_id=run_id,
+            request_id=await only_open(store, run_id) if request_id is None else request_id,
+            decided_at=round(self._setup.clock.now(), 6),
         )
-        # A name that a hook made, as that of an exception's class, is put into the trace as it is.
-        trace = await run.redactor.apply(run.trace.events())
-        return msgspec.structs.replace(await run.redactor.apply(result), trace=trace)
+        return await store.decide(await self._setup.redactor.apply(decided))
 
 
-def _plan(task: TaskSetup, envelope: Envelope, text: str, limits: Limits) -> Plan:
-    spec = task.spec
-    return Plan(
-        envelope=envelope,
-        input=text,
-        sender=envelope.principal,
-        instructions=spec.instructions,
-        model_alias=spec.model,
-        model=spec.model,
-        tools=tuple(task.infos.values()),
-        limits=limits,
-    )
+def _decision(word: DecisionKind, *, by: object, reason: object, edits: object = None) -> ApprovalDecision:
+    """A decision on a request that is still to be named. Raises TenterError for what is none."""
+    for name, value in (("by", by), ("reason", reason)):
+        if not isinstance(value, str) or (name == "by" and not value.strip()):
+            raise TenterError(f"{name!r} of a decision must be a text{' that says who' * (name == 'by')}")
+    if edits is not None and not isinstance(edits, Mapping):
+        raise TenterError("the edits of a decision must be a mapping from fields to values")
+    try:
+        return ApprovalDecision(
+            request_id="",
+            run_id="",
+            decision=word,
+            by=cast("str", by),
+            reason=cast("str", reason),
+            edits=cast("Mapping[str, object]", edits or {}),
+            decided_at=0,
+        )
+    except (TypeError, ValueError) as error:
+        raise TenterError(f"the edits of a decision must be data: {error}") from None

@@ -11,7 +11,9 @@ from typing import Any, Concatenate, ParamSpec, assert_never, cast
 
 import msgspec
 
-from tenter.catalogue import ModelRequest, ModelResponse, Op, ToolInfo
+from tenter.agent import Waiting
+from tenter.catalogue import ModelRequest, ModelRequestEvent, ModelResponse, Op, ToolInfo
+from tenter.harness.recording import RecordedPass
 from tenter.harness.requests import Requests
 from tenter.journal import Entry, JournalError, OperationKind, microseconds
 from tenter.kernel import Blocked, Done, Escalated, Event, Failed, Operation, Phase, Retry, Suspended, Unknown
@@ -19,7 +21,8 @@ from tenter.wire import CanonicalError, Document, digest
 
 P = ParamSpec("P")
 
-Ending = Done[Event] | Blocked | Suspended | Escalated | Retry | Failed | Unknown
+Ending = Done[Event] | Blocked | Suspended | Escalated | Retry | Failed | Unknown | Waiting
+"""How a pass ends; `Waiting` is that of a sub-run whose people are asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,16 @@ class Recorder:
     @_recordable
     def started(self, turn: Pass, event: Event, now: float) -> Entry:
         """A pass begins: its place and the digest of its input (D§11), which replay holds against it."""
-        content = {"operation": turn.operation.name, "op": turn.op.id, "input": digest(self._input(event))}
+        content = {"operation": turn.operation.name, "op": turn.op.id, "input": self.input_digest(turn, event)}
         return _entry("started", turn, now, content)
+
+    def input_digest(self, turn: Pass, event: Event) -> str:
+        """Names the input of a pass (D§11). Raises CanonicalError for one without canonical form.
+
+        A request to a model continues the conversation with this, as with `started`.
+        """
+        del turn  # the same event is the same input wherever it stands
+        return digest(self._input(event))
 
     @_recordable
     def acting(self, turn: Pass, event: Event, now: float) -> Entry:
@@ -78,29 +89,56 @@ class Recorder:
         return _entry("acted", turn, now, {"result": self._results(turn, after)})
 
     @_recordable
-    def finished(self, turn: Pass, ending: Ending, now: float, *, known: Event | None) -> Entry:
-        """The pass is over. The event that it ends with is written where it is not the one that is `known`."""
-        return _entry("finished", turn, now, self._ending(turn, ending, known))
+    def finished(
+        self, turn: Pass, ending: Ending, now: float, *, known: Event | None, trace: int | None = None
+    ) -> Entry:
+        """The pass is over. The event that it ends with is written where it is not the one that is `known`.
+
+        `trace` is how many entries the trace of the run has.
+        """
+        traced = {} if trace is None else {"trace": trace}
+        return _entry("finished", turn, now, self._ending(turn, ending, known) | traced)
+
+    def follow(self, turn: Pass, event: Event, recorded: RecordedPass) -> RecordedPass:
+        """Takes a pass that is on record as if it had been made here, so that what comes after it continues it.
+
+        After `input_digest` of the same event. Gives the pass with a request that stands on its own: where it was
+        recorded as a change of what an earlier pass sent, as a change of the loop's own conversation.
+        Raises JournalError where the record of the request is not to be understood.
+        """
+        if isinstance(event, ModelRequestEvent):
+            return self._requests.follow(turn.name, recorded)
+        return recorded
 
     def _ending(self, turn: Pass, ending: Ending, known: Event | None) -> dict[str, object]:
         match ending:
             case Done():
-                if ending.event is known:
-                    return {"outcome": "done"}
-                if turn.phase == "pre":
-                    return {"outcome": "done", "event": self._content(turn, ending.event)}
-                results = self._results(turn, ending.event)
-                return {"outcome": "done", "result": results} if results else {"outcome": "done"}
+                return {"outcome": "done", **self._output(turn, ending.event, known)}
             case Suspended():
-                call = self._content(turn, ending.event)
                 asked = [msgspec.to_builtins(requirement) for requirement in ending.requirements]
-                return {"outcome": "suspended", "event": call, "digest": ending.digest, "requirements": asked}
+                return {"outcome": "suspended", "requirements": asked, **self._call(turn, ending.event, ending.digest)}
+            case Unknown():
+                call = {} if ending.event is None else self._call(turn, ending.event, ending.digest)
+                return {"outcome": "unknown", "reason": ending.reason, **call}
+            case Waiting():
+                return {"outcome": "waiting", "requests": msgspec.to_builtins(ending.requests)}
             case Retry():
                 return {"outcome": "retry", "reason": ending.reason, "feedback": ending.feedback}
-            case Blocked() | Escalated() | Failed() | Unknown():
+            case Blocked() | Escalated() | Failed():
                 return {"outcome": type(ending).__name__.lower(), **msgspec.to_builtins(ending)}
             case _:
                 assert_never(ending)
+
+    def _output(self, turn: Pass, event: Event, known: Event | None) -> dict[str, object]:
+        if event is known:
+            return {}
+        if turn.phase == "pre":
+            return {"event": self._content(turn, event)}
+        results = self._results(turn, event)
+        return {"result": results} if results else {}
+
+    def _call(self, turn: Pass, event: Event, digest: str) -> dict[str, object]:
+        return {"event": self._content(turn, event), "digest": digest}
 
     def _input(self, event: Event) -> dict[str, object]:
         return {

@@ -7,13 +7,16 @@ in an earlier pass (`of` names it), whichever leaves less to add: so a hook that
 what it edits.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
+from typing import Any, cast
 
 import msgspec
 
-from tenter.catalogue import ModelRequest
-from tenter.journal import Continuation, Conversation, delta
+from tenter.catalogue import Message, ModelRequest
+from tenter.harness.recording import RecordedPass
+from tenter.harness.thawed import thawed
+from tenter.journal import Continuation, Conversation, JournalError, delta
 from tenter.wire import Document
 
 
@@ -50,14 +53,17 @@ class Requests:
     def asked(self, request: ModelRequest) -> dict[str, object]:
         """A request as the loop makes it, as its digest sees it: the conversation by its own digest, however it was
         come to. Raises CanonicalError, as the other does."""
-        self._asked = delta(self._recorded, request.messages)
+        if self._asked is None or self._asked[1].messages is not request.messages:
+            self._asked = delta(self._recorded, request.messages)
         return self._fields(request) | {"messages": self._asked[0].head}
 
     def sent(self, request: ModelRequest, name: str) -> dict[str, object]:
         """The request that was asked for last, as it is to be recorded: as hooks left it. `name` is of its pass."""
         continuation, conversation = self._asked or delta(self._recorded, request.messages)
-        self._asked, self._recorded = None, conversation
+        self._go_on(conversation)
         content = self._fields(request) | {"messages": continuation.content()}
+        if request.messages is conversation.messages:
+            return content
         own = Listed(conversation.messages, conversation.documents)
         splice, documents = splice_of(request.messages, own)
         if not splice.added and splice.kept + splice.rest == len(own.messages):
@@ -68,6 +74,42 @@ class Requests:
                 splice, documents = other, others
         self._sent = Listed(request.messages, documents, name)
         return content | {"sent": {field: getattr(splice, field) for field in splice.__struct_fields__}}
+
+    def follow(self, name: str, recorded: RecordedPass) -> RecordedPass:
+        """Takes what was recorded of the request that was asked for last, in the pass `name`, as given out here.
+
+        Gives the pass without what names another: see `Recorder.follow`, also for what it raises.
+        """
+        changed: dict[str, Mapping[str, Any]] = {}
+        for kind, content in (("acting", recorded.acting), ("finished", recorded.finished)):
+            event = None if content is None else content.get("event")
+            if content is not None and event is not None:
+                request = self._followed(event["request"], name)
+                if request is not event["request"]:
+                    changed[kind] = {**content, "event": {**event, "request": request}}
+        return msgspec.structs.replace(recorded, **changed) if changed else recorded
+
+    def _followed(self, request: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+        own = self._asked[1] if self._asked is not None else self._recorded
+        self._go_on(own)
+        if (splice := request.get("sent")) is None:
+            return request
+        of = Listed(own.messages, own.documents) if splice["of"] is None else self._sent
+        if of is None or of.name != splice["of"]:
+            text = f"the request of {name!r} goes on with what {splice['of']!r} sent, which is not on record before it"
+            raise JournalError("damaged", text)
+        added = cast("tuple[Message, ...]", thawed(splice["added"], tuple[Message, ...]))
+        kept, rest = splice["kept"], len(of.messages) - splice["rest"]
+        documents = (*of.documents[:kept], *map(Document, added), *of.documents[rest:])
+        self._sent = Listed((*of.messages[:kept], *added, *of.messages[rest:]), documents, name)
+        if splice["of"] is None:
+            return request
+        return {**request, "sent": {"of": None, "kept": 0, "added": self._sent.messages, "rest": 0}}
+
+    def _go_on(self, conversation: Conversation) -> None:
+        """The conversation that was asked for is on record: a further entry of its pass continues it with nothing."""
+        self._asked = (Continuation(base=conversation.head, added=(), head=conversation.head), conversation)
+        self._recorded = conversation
 
     def _fields(self, request: ModelRequest) -> dict[str, object]:
         if self._tools is None or self._tools[0] is not request.tools:

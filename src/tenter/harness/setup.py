@@ -1,21 +1,37 @@
 """From a configuration file to the parts of a harness (D§12): everything is checked and built here, once."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tenter.catalogue import CATALOGUE, ToolCallEvent, ToolInfo
-from tenter.config import ConfigError, Pins, Problem, Spec, TaskSpec, build_hooks, load, load_user, nearest
-from tenter.controls import FUZZY_PAIRS, PUBLISHED_KEYS, gates
-from tenter.executors import Surroundings, load_target, sleep_through
-from tenter.harness.definition import Tool, tool
+from tenter.catalogue import CATALOGUE, ToolInfo
+from tenter.config import (
+    ConfigError,
+    ModelSpec,
+    Pins,
+    Position,
+    Problem,
+    Spec,
+    TaskSpec,
+    build_hooks,
+    gate_rules,
+    load,
+    load_user,
+    nearest,
+)
+from tenter.controls import FUZZY_PAIRS, PUBLISHED_KEYS, Prices, Rule, gates
+from tenter.executors import Surroundings, sleep_through
+from tenter.harness.definition import Tool
+from tenter.harness.desk import HarnessDesk, Offer
 from tenter.harness.model import Model, make_model
+from tenter.harness.sandbox import Machine, this_machine
 from tenter.harness.shell import inherited_environment
 from tenter.harness.sink import JournalSink
-from tenter.harness.tools import BUILTIN_TOOLS, builtin_tool
+from tenter.harness.toolbox import Toolbox
+from tenter.harness.tools import BUILTIN_TOOLS
 from tenter.harness.workspace import Workspace
-from tenter.journal import JOURNAL_PLACE, SqliteStore, Store, Stream
+from tenter.journal import JOURNAL_PLACE, KEY_VARIABLE, SqliteStore, Store, Stream, journal_key
 from tenter.kernel import (
     SYSTEM_CLOCK,
     SYSTEM_RANDOM,
@@ -42,6 +58,8 @@ class Given:
     """How a hook's retry waits its seconds; False: nobody is to try again."""
     pins: Pins | None = None
     """What the project was when it was found trusted: it must be that still, and nothing else of it runs (D§3.14)."""
+    machine: Machine | None = None
+    """What there is for the sandboxes of tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +71,10 @@ class TaskSetup:
     tools: Mapping[str, Tool]
     infos: Mapping[str, ToolInfo]
     """The same tools as hooks see them."""
+    prices: Prices | None = None
+    """Of the model, where the file says them."""
+    secrets: Mapping[str, Mapping[str, str]] = field(default=FrozenDict(), repr=False)
+    """By tool: the values of the secrets that it alone is given, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +89,9 @@ class Setup:
     sink: JournalSink
     clock: Clock
     random: Random
+    pause: Callable[[float], Awaitable[object]]
+    """How a retry waits its seconds."""
+    desk: HarnessDesk
     tool_environment: Mapping[str, str]
     tasks: Mapping[str, TaskSetup]
 
@@ -92,7 +117,7 @@ def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
     folder = Path(os.path.realpath(path)).parent
     clock, random = given.clock or SYSTEM_CLOCK, given.random or SYSTEM_RANDOM
     redactor = redactor_for(spec, user, os.environ)
-    store = given.store if given.store is not None else SqliteStore(folder / JOURNAL_PLACE, clock.now)
+    store = given.store if given.store is not None else journal_at(folder, clock)
     surroundings = Surroundings(
         workspace=str(Workspace.at(folder if given.workspace is None else given.workspace).root),
         project_dir=str(folder),
@@ -104,19 +129,28 @@ def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
         pause=given.pause or sleep_through,
     )
     configured = build_hooks(spec, surroundings, user=user, pins=given.pins)
-    tasks = _tasks(spec, folder, redactor)
+    toolbox = Toolbox(
+        spec=spec,
+        project=str(folder),
+        machine=given.machine or this_machine(),
+        redactor=redactor,
+        told=told_secrets(spec, user, os.environ),
+        pins=given.pins,
+    )
+    tasks = _tasks(toolbox)
     if given.pins is not None:
         given.pins.check(spec)  # what was read meanwhile is what was looked at
+    desk = HarnessDesk({name: Offer(task.infos, task.prices) for name, task in tasks.items()}, clock.now)
     runtime = Runtime(
         CATALOGUE,
         [*configured, *hooks],
-        gates=gates(lambda event: _offered(event, tasks)),
+        gates=gates(desk, rules := gate_rules(spec)),
         redactor=redactor,
         clock=clock,
         digest=digest,
         timeout=spec.hooks.defaults.timeout_seconds,
     )
-    _refuse_secret_names(runtime, tasks, redactor)
+    _refuse_secret_names(runtime, tasks, rules, redactor)
     return Setup(
         spec=spec,
         workspace=Workspace.at(surroundings.workspace),
@@ -126,17 +160,27 @@ def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
         sink=sink,
         clock=clock,
         random=random,
-        tool_environment=FrozenDict(inherited_environment(os.environ)),
+        pause=surroundings.pause,
+        desk=desk,
+        tool_environment=_without(toolbox.told, inherited_environment(os.environ)),
         tasks=tasks,
     )
 
 
-def _refuse_secret_names(runtime: Runtime, tasks: Mapping[str, TaskSetup], redactor: Redactor) -> None:
+def journal_at(folder: Path, clock: Clock) -> SqliteStore:
+    """The journal of the project in `folder`, under the key of the environment. Raises TenterError for a poor key."""
+    return SqliteStore(folder / JOURNAL_PLACE, clock.now, journal_key(os.environ))
+
+
+def _refuse_secret_names(
+    runtime: Runtime, tasks: Mapping[str, TaskSetup], rules: Iterable[Rule], redactor: Redactor
+) -> None:
     """Raises RegistrationError for a name that holds a told secret: names stand on record and in listings unmasked."""
     names = [
         *((f"a hook at {link.point.label}", link.name, link.hook.source) for link in runtime.links()),
         *(("a task", name, "") for name in tasks),
         *(("a tool", tool, "") for task in tasks.values() for tool in task.tools),
+        *(("a rule", rule.name, "") for rule in rules),
     ]
     for what, name, source in names:
         if redactor.mask_text(name) != name:
@@ -145,13 +189,16 @@ def _refuse_secret_names(runtime: Runtime, tasks: Mapping[str, TaskSetup], redac
 
 
 def redactor_for(spec: Spec, user: Spec | None, environment: Mapping[str, str]) -> Redactor:
-    """Knows the values of the environment variables that the files name as secrets, and the published keys.
+    """Knows the values of the environment variables that the files name as secrets, the key of the journal, and the
+    published keys.
 
     Raises ConfigError for a value that cannot be looked for: masking it would be promised and not done.
     """
     named = [
         (name, one.where("secrets", index)) for one in (spec, user) if one for index, name in enumerate(one.secrets)
     ]
+    if environment.get(KEY_VARIABLE):
+        named.append((KEY_VARIABLE, Position(spec.file)))
     told = [(name, where, environment[name]) for name, where in named if environment.get(name)]
     redactor = Redactor(secrets=[value for _, _, value in told], patterns=PUBLISHED_KEYS, fuzzy=FUZZY_PAIRS)
     if redactor.ignored:
@@ -168,9 +215,21 @@ def redactor_for(spec: Spec, user: Spec | None, environment: Mapping[str, str]) 
     return redactor
 
 
-def _tasks(spec: Spec, folder: Path, redactor: Redactor) -> Mapping[str, TaskSetup]:
-    models = {name: make_model(model, folder) for name, model in spec.models.items()}
-    tools = _tools(spec, folder, redactor)
+def told_secrets(spec: Spec, user: Spec | None, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The values of the environment variables that the files name as secrets, by name, where they are set."""
+    names = (name for one in (user, spec) if one for name in one.secrets)
+    return FrozenDict({name: environment[name] for name in names if environment.get(name)})
+
+
+def _without(secrets: Mapping[str, str], environment: Mapping[str, str]) -> Mapping[str, str]:
+    """A secret may be called like something that every tool inherits; those that it is named for are given it."""
+    return FrozenDict({name: value for name, value in environment.items() if name not in secrets})
+
+
+def _tasks(toolbox: Toolbox) -> Mapping[str, TaskSetup]:
+    spec = toolbox.spec
+    models = {name: make_model(model, Path(toolbox.project)) for name, model in spec.models.items()}
+    tools = toolbox.tools()
     return FrozenDict(
         {
             name: TaskSetup(
@@ -178,42 +237,13 @@ def _tasks(spec: Spec, folder: Path, redactor: Redactor) -> Mapping[str, TaskSet
                 model=models[task.model],
                 tools=FrozenDict({tool: tools[tool] for tool in task.tools}),
                 infos=FrozenDict({tool: tools[tool].info for tool in task.tools}),
+                prices=_prices(spec.models[task.model]),
+                secrets=FrozenDict({tool: toolbox.secrets(tools[tool]) for tool in task.tools}),
             )
             for name, task in spec.tasks.items()
         }
     )
 
 
-def _tools(spec: Spec, folder: Path, redactor: Redactor) -> Mapping[str, Tool]:
-    """All that tasks name. Raises ConfigError with every one that cannot be taken on."""
-    tools: dict[str, Tool] = {}
-    problems: list[Problem] = []
-    for name in sorted({name for task in spec.tasks.values() for name in task.tools}):
-        try:
-            tools[name] = _tool(name, spec, folder, redactor)
-        except TenterError as error:
-            path = ("tools", name)
-            problems.append(Problem(where=spec.where(*path), path=path, message=redactor.mask_fuzzy(str(error))))
-    if problems:
-        raise ConfigError(problems)
-    return tools
-
-
-def _tool(name: str, spec: Spec, folder: Path, redactor: Redactor) -> Tool:
-    """The built-in tool or the user's own, with the settings of the file."""
-    settings = spec.tools.get(name)
-    if settings is None:
-        return builtin_tool(name)
-    if settings.python is None:
-        made = builtin_tool(name)
-    else:
-        found = load_target(settings.python, str(folder), redactor=redactor)
-        if not isinstance(found, Tool) and not callable(found):
-            raise RegistrationError(f"the tool {name!r} names {settings.python!r}, which is no function")
-        made = found if isinstance(found, Tool) else tool(found)
-    return made.configured(name=name, timeout_seconds=settings.timeout_seconds, idempotent=settings.idempotent)
-
-
-def _offered(event: ToolCallEvent, tasks: Mapping[str, TaskSetup]) -> Mapping[str, ToolInfo]:
-    found = tasks.get(event.envelope.task.name)
-    return FrozenDict() if found is None else found.infos
+def _prices(model: ModelSpec) -> Prices | None:
+    return None if model.prices is None else Prices(input=model.prices.input, output=model.prices.output)

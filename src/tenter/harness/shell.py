@@ -1,7 +1,7 @@
 """The tool that runs a command by /bin/sh in the workspace.
 
-Its working folder is confined when it starts; what the command does then is not (hooks judge that, and sandboxes come
-later). How a process is started, bounded and ended is the executors'.
+Its working folder is confined when it starts; what the command does then is not (hooks judge that). In the sandbox
+`process` it sets the limits of itself. How a process is started, bounded and ended is the executors'.
 """
 
 import os
@@ -15,6 +15,7 @@ from tenter.harness.calling import MOST_OUTPUT
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import Tool, tool
 from tenter.harness.errors import ToolError, shown
+from tenter.harness.rlimits import limiting, process_limits
 from tenter.harness.shortened import MARGIN, Masking, shortened
 
 TIMEOUT_SECONDS: Final = 30.0
@@ -24,6 +25,8 @@ MOST_BYTES: Final = MOST_OUTPUT - 1024
 """Leaves room for what is said beside the output, so that it is cut once."""
 MOST_CAPTURED: Final = MOST_BYTES + 4 * MARGIN
 """So that what is looked at beyond the cut for a secret is there, in the longest characters, too."""
+UNLIMITED: Final = 126
+"""The exit code of a shell that could not set its limits."""
 COOKIE: Final = "TENTER_TOOL_CALL"
 INHERITED: Final = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", *COOKIES)
 """The last, so that whoever started this process finds what it starts."""
@@ -40,6 +43,15 @@ async def _shell(
     cwd: Annotated[str, "Folder to run it in, as seen from the workspace."] = ".",
 ) -> ToolResult:
     """Run a shell command in the workspace, without input; the result is its exit code and what it printed."""
+    return await _run(context, command, cwd)
+
+
+async def _limited(context: ToolContext, command: str, cwd: str = ".") -> ToolResult:
+    """The same within the limits of the sandbox `process`."""
+    return await _run(context, command, cwd, is_limited=True)
+
+
+async def _run(context: ToolContext, command: str, cwd: str, *, is_limited: bool = False) -> ToolResult:
     if "\0" in command:
         raise ToolError("the command holds a NUL character; remove it")
     with context.workspace.locate(cwd) as place:
@@ -49,12 +61,15 @@ async def _shell(
             )
         folder = context.workspace.root.joinpath(*place.parts)
     remaining = context.remaining()
+    seconds = TIMEOUT_SECONDS if remaining is None else max(remaining, 0.0)
+    # A shell that cannot limit itself runs nothing.
+    limits = f"{{ {limiting(process_limits(seconds))}; }} || exit {UNLIMITED}; " if is_limited else ""
     spec = ProcessSpec(
         # One stream in the order of printing; the command stays on line 1 of the script that sh counts in errors.
-        argv=("/bin/sh", "-c", f"exec 2>&1; {command}"),
+        argv=("/bin/sh", "-c", f"exec 2>&1; {limits}{command}"),
         cwd=str(folder),
         env=context.environment,
-        timeout_seconds=TIMEOUT_SECONDS if remaining is None else max(remaining, 0.0),
+        timeout_seconds=seconds,
         grace_seconds=KILL_AFTER_SECONDS,
         max_output_bytes=MOST_CAPTURED,
         cookie_name=COOKIE,
@@ -64,9 +79,17 @@ async def _shell(
 
 
 shell: Final[Tool] = replace(
-    tool(name="shell", timeout_seconds=TIMEOUT_SECONDS)(_shell), grace_seconds=KILL_AFTER_SECONDS + 1.0
+    tool(name="shell", timeout_seconds=TIMEOUT_SECONDS)(_shell),
+    grace_seconds=KILL_AFTER_SECONDS + 1.0,
+    limited=_limited,
 )
 """It ends its processes itself when the time is up, and then tells what they printed."""
+
+
+def cut_output(text: str, whole: str, mask: Masking, *, is_cut: bool) -> str:
+    """`text` cut to MOST_BYTES, with a line that says how long the `whole` output is; `is_cut`: the rest is lost."""
+    kept = shortened(text, MOST_BYTES, mask, is_cut=is_cut).encode()[:MOST_BYTES].decode("utf-8", "ignore")
+    return f"{kept}\n[cut here: the whole output has {whole}]"
 
 
 def _told(result: ProcessResult, timeout: float, mask: Masking) -> ToolResult:
@@ -75,9 +98,8 @@ def _told(result: ProcessResult, timeout: float, mask: Masking) -> ToolResult:
     total = sum(stream.total_bytes for stream in streams)
     cut = total > MOST_BYTES
     if cut:
-        kept = shortened(printed, MOST_BYTES, mask, is_cut=any(stream.truncated for stream in streams))
-        printed = kept.encode()[:MOST_BYTES].decode("utf-8", "ignore")
-        printed += f"\n[cut here: the whole output has {total} bytes]"
+        is_cut = any(stream.truncated for stream in streams)
+        printed = cut_output(printed, f"{total} bytes", mask, is_cut=is_cut)
     return ToolResult(
         output="\n".join((_ending(result, timeout), printed)).rstrip("\n"),
         is_error=result.result != "ok",

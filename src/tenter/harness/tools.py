@@ -25,7 +25,13 @@ def builtin_tool(name: str) -> "Tool":
     """The tool called `name`. Raises KeyError for a name that is not in the table."""
     from tenter.harness.definition import Tool
 
-    found: object = getattr(importlib.import_module(f"tenter.harness.{BUILTIN_TOOLS[name]}"), name)
+    module, _, attribute = builtin_target(name).partition(":")
+    found: object = getattr(importlib.import_module(module), attribute)
     if not isinstance(found, Tool):
         raise TypeError(f"{name!r} in the table of tools is {found!r}, not a tool")
     return found
+
+
+def builtin_target(name: str) -> str:
+    """Where the tool called `name` is, as `module:attribute`. Raises KeyError for a name that is not in the table."""
+    return f"tenter.harness.{BUILTIN_TOOLS[name]}:{name}"

@@ -65,8 +65,8 @@ def _standing(status: Status) -> Literal["ok", "failed", "escalated"]:
 
 def _error(result: RunResult) -> str:
     run = f"the run {result.run_id} of the task {result.task!r}"
-    if result.approval is not None:
-        reasons = "; ".join(f"{one.hook}: {one.reason}" for one in result.approval.reasons)
-        return f"{run} waits for a person, which a loop cannot continue yet ({reasons})"
+    if result.approvals:
+        reasons = "; ".join(f"{one.hook}: {one.reason}" for request in result.approvals for one in request.reasons)
+        return f"{run} waits for a person, and the loop does not ({reasons}); see 'tenter approvals list'"
     why = "" if result.error is None else f": {result.error.message}"
     return f"{run} ended {result.status}{why}"

@@ -5,10 +5,9 @@ of processes in /proc. It asks no registry: that the loop's own process is dead 
 """
 
 import os
-from collections.abc import Generator
 from typing import Final
 
-from tenter.executors import end_marked, environment_mark
+from tenter.executors import end_marked, environment_mark, is_related, line_of
 from tenter.kernel import TenterError
 from tenter.loop.registry import REGISTRY_PLACE
 
@@ -18,8 +17,6 @@ GRACE_SECONDS: Final = 2.0
 """Between TERM and KILL."""
 
 _PROC: Final = "/proc"
-_FIRST: Final = 1
-"""The process that adopts the orphans of all others: it is nobody's, and whom it has adopted is not its own."""
 _REGISTRY: Final = f"/{REGISTRY_PLACE}"
 _REMOVED: Final = " (deleted)"
 """What Linux says behind the path of an open file that was removed."""
@@ -32,7 +29,7 @@ async def end_orphans(loop_id: str) -> int:
     and a process that has a registry of loops open, with what it started: it runs another loop, maybe one that an agent
     of this loop began. Raises TenterError where one cannot be ended.
     """
-    own = frozenset(_line(os.getpid()))
+    own = frozenset(line_of(os.getpid()))
     mark = environment_mark(f"{LOOP_VARIABLE}={loop_id}")
     ended, left = await end_marked(mark, spared=lambda process: _is_spared(process, own), grace=GRACE_SECONDS)
     if left:
@@ -51,32 +48,7 @@ def told_of_orphans(loop_id: str, count: int) -> str:
 
 
 def _is_spared(process: int, own: frozenset[int]) -> bool:
-    if process == _FIRST or process in own or not _is_ours(process):
-        return True
-    return any(one == os.getpid() or _runs_loops(one) for one in _line(process))
-
-
-def _line(process: int) -> Generator[int]:
-    """The process, the one that started it, and so on; without the first of all."""
-    while process > _FIRST:
-        yield process
-        process = _parent(process)
-
-
-def _parent(process: int) -> int:
-    """The process that started it, or has adopted it; 0 where there is none any more."""
-    try:
-        with open(f"{_PROC}/{process}/stat", "rb") as file:  # noqa: PTH123  # Path costs 10x
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, IndexError):  # it went, maybe while it was read
-        return 0
-
-
-def _is_ours(process: int) -> bool:
-    try:
-        return os.stat(f"{_PROC}/{process}").st_uid == os.geteuid()  # noqa: PTH116  # Path costs 10x
-    except OSError:
-        return False
+    return is_related(process, own) or any(_runs_loops(one) for one in line_of(process))
 
 
 def _runs_loops(process: int) -> bool:

@@ -9,8 +9,17 @@ from tenter.catalogue import (
     CATALOGUE,
     LOOP_ERROR,
     ActivityFailedEvent,
+    ActivityRetriedEvent,
+    ActivityRetryEvent,
+    ApprovalDecision,
+    ApprovalReason,
+    ApprovalRequest,
+    ApprovalResolvedEvent,
     Envelope,
     ErrorInfo,
+    HelpDecidedEvent,
+    HelpRequestedEvent,
+    HelpRequestEvent,
     HumanInteractedEvent,
     HumanInteractEvent,
     InputEvent,
@@ -37,6 +46,9 @@ from tenter.catalogue import (
     RunErrorEvent,
     RunStartEvent,
     ShutdownEvent,
+    SubtaskResult,
+    SubtaskSpawnedEvent,
+    SubtaskSpawnEvent,
     TaskCompletedEvent,
     TaskCreatedEvent,
     TaskCreateEvent,
@@ -83,6 +95,22 @@ PLAN: Fields = {**LOOPS, "topic": "plan.ready", "payload": "do it"}
 
 END: Fields = {**LOOPS, "reason": "completed", "message": "done", "iterations": 1}
 
+ASKED = ApprovalRequest(
+    id="request-1",
+    run_id="run-1",
+    operation="tool.invoked",
+    path="1.tool.invoked.0",
+    call={"call": {"id": "call-1", "name": "shell", "arguments": {}}},
+    digest="sha256:0",
+    reasons=(ApprovalReason(hook="guard", reason="a person must look", code="approval_required"),),
+    requested_at=0.0,
+    task="task",
+)
+
+DECIDED = ApprovalDecision(request_id="request-1", run_id="run-1", decision="approve", by="somebody", decided_at=0.0)
+
+SPAWN: Fields = {"parent": TASK, "task": TaskRef(id="run-2", name="part"), "input": ""}
+
 RECORD: Fields = {"kind": "result", "key": "run-1", "record": {}}
 
 DEFAULTS: Mapping[type[Event], Fields] = {
@@ -103,6 +131,14 @@ DEFAULTS: Mapping[type[Event], Fields] = {
     TaskCompletedEvent: {"verdict": "complete", "output": ""},
     ActivityFailedEvent: {"error": ERROR, "step": 1},
     RunErrorEvent: {"error": ERROR, "step": 1},
+    ActivityRetryEvent: {"operation": "tool.invoked", "attempt": 1, "policy": {}},
+    ActivityRetriedEvent: {"operation": "tool.invoked", "attempt": 1, "policy": {}, "delay": 1.0},
+    HelpRequestEvent: {"request": ASKED},
+    HelpRequestedEvent: {"request": ASKED},
+    ApprovalResolvedEvent: {"request": ASKED, "decision": DECIDED},
+    HelpDecidedEvent: {"request": ASKED, "decision": DECIDED},
+    SubtaskSpawnEvent: SPAWN,
+    SubtaskSpawnedEvent: {**SPAWN, "result": SubtaskResult(run_id="run-2", task="part", status="completed")},
     PersistenceWriteEvent: RECORD,
     PersistenceWrittenEvent: RECORD,
     ShutdownEvent: {"reason": "closed", "envelope": None, "op": None},

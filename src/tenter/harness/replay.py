@@ -1,0 +1,121 @@
+"""What a run that goes on does not do again (D§11): the recorded outcome of each pass, held against what the loop asks.
+
+It decides nothing about the run and appends nothing. Where the record and the loop part, it raises `ReplayDiverged`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tenter.catalogue import ACTIVITY_FAILED, TASK_STATE_CHANGED, ToolInfo
+from tenter.harness.recalled import acted_event, acting_event, ending_of
+from tenter.harness.record import Ending, Pass, Recorder
+from tenter.harness.recording import RecordedPass, Recording
+from tenter.kernel import Event, Redactor, TenterError
+from tenter.wire import CanonicalError
+
+TELLING: Final = frozenset({ACTIVITY_FAILED.name, TASK_STATE_CHANGED.name})
+"""What may stand at the end of a record though nobody asks for it: who was told of an end that the process that told of
+it did not live to see. Nothing was done by it."""
+
+
+class ReplayDiverged(TenterError):
+    """The run did something else than it does now. `path` is the first at which they part."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(
+            f"replay_diverged at {path}: {why}; the run was left as it is. Bring back the configuration, hooks and "
+            "tenter that it went on with, or cancel it with 'tenter runs cancel'"
+        )
+        self.path = path
+
+
+class Incomplete(Exception):
+    """A run that is over has an operation on record without its end: it cannot be gone through again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is on record of a pass that the loop asks for, and the event that it asks with."""
+
+    event: Event
+    recorded: RecordedPass
+
+
+class Replay:
+    """The record of one run while its loop is run again.
+
+    Every method that reads raises JournalError for a record that is not what was written.
+    """
+
+    def __init__(
+        self, recording: Recording, recorder: Recorder, *, redactor: Redactor, tools: Mapping[str, ToolInfo]
+    ) -> None:
+        self.recording = recording
+        self.beside = 0
+        """How many sets of branches run side by side: what one does not ask for, another may."""
+        self.spared: dict[str, int] = {}
+        """The passes that nobody asked for, as the highest number of each path: the next one is numbered after it."""
+        self._recorder = recorder
+        self._redactor = redactor
+        self._tools = tools
+        self._over = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the loop has asked for all that is on record, and the rest is new."""
+        return self._over
+
+    async def known(self, turn: Pass, event: Event) -> Known | None:
+        """The pass as it was recorded; None where it was not begun. Raises ReplayDiverged."""
+        if self._over:
+            return None
+        path = turn.op.path
+        recorded = await self.recording.next(path, turn.op.pass_, turn.phase)
+        if recorded is None:
+            await self._go_beyond(turn)
+            return None
+        if recorded.operation != turn.operation.name:
+            why = f"{recorded.operation} is on record there, and {turn.operation.name} is asked for"
+            raise ReplayDiverged(path, why)
+        if not self._is_given(turn, event, recorded):
+            event = await self._redactor.apply(event)
+            if not self._is_given(turn, event, recorded):
+                if recorded.operation not in TELLING:
+                    raise ReplayDiverged(path, f"{recorded.operation} is given something else than what is on record")
+                await self._go_beyond(turn, recorded)
+                return None
+        return Known(event, self._recorder.follow(turn, event, recorded))
+
+    def _is_given(self, turn: Pass, event: Event, recorded: RecordedPass) -> bool:
+        try:
+            return self._recorder.input_digest(turn, event) == recorded.input
+        except CanonicalError:  # what no journal takes was not on record either
+            return False
+
+    def ending(self, turn: Pass, known: Known) -> Ending:
+        """How the pass ended."""
+        return ending_of(turn, known.event, known.recorded, tools=self._tools)
+
+    def before(self, turn: Pass, known: Known) -> Event:
+        """The event that the work of the pass was given."""
+        return acting_event(turn, known.event, known.recorded, tools=self._tools)
+
+    def after(self, turn: Pass, known: Known) -> Event:
+        """The result of the work of the pass, before its post chain."""
+        return acted_event(turn, known.event, known.recorded, tools=self._tools)
+
+    def leave(self) -> None:
+        """What is on record is asked for no more."""
+        self._over = True
+
+    async def _go_beyond(self, turn: Pass, *found: RecordedPass) -> None:
+        """The loop asks for what is not on record. Raises ReplayDiverged where other things are that it left out."""
+        if self.beside and not found:
+            return
+        rest = (*found, *await self.recording.rest())
+        if wrong := next((one for one in rest if one.operation not in TELLING), None):
+            raise ReplayDiverged(wrong.path, f"it is on record, and {turn.op.path} is asked for in its place")
+        for one in rest:
+            self.spared[one.path] = max(one.number, self.spared.get(one.path, 0))
+        self._over = True

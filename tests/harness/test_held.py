@@ -1,0 +1,239 @@
+"""Who has a run: of several that want it one gets it, and the others hear which one has it, and since when."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.harness.world import BOTH, STORES, acting, journal, lines, only_run, processes, project
+
+from tenter import Harness
+from tenter.executors import ProcessId, this_process
+from tenter.executors.process_id import started_by_proc
+from tenter.harness.held import HERE, Holder, RunHeld, check_free, claim, claim_of, claimed, kept_here
+from tenter.journal import Entry, JournalError, MemoryStore, SqliteStore, Store, Stream, StreamSummary
+from tenter.kernel import TenterError
+from tenter.testing import FakeClock
+
+STREAM = Stream("run", "r1")
+NOW = 1_700_000_000.0
+SINCE = "2023-11-14 22:13:20 UTC"
+
+
+def summary(process: ProcessId, host: str) -> StreamSummary:
+    holder = Holder(process=process, host=host, since=int(NOW * 1e6))
+    return StreamSummary(stream=STREAM, started=1, status="running", holder=msgspec.json.encode(holder).decode())
+
+
+async def begun(store: Store, **content: object) -> None:
+    await store.append(STREAM, [Entry(kind="run", time=int(NOW * 1e6), content={"task": "work", **content})])
+
+
+def test_who_has_a_run_is_read_from_its_summary_where_that_can_be_told() -> None:
+    told = Holder.of(summary(ProcessId(7, "9"), "here"))
+    assert told == Holder(process=ProcessId(7, "9"), host="here", since=int(NOW * 1e6))
+    assert Holder.of(StreamSummary(stream=STREAM, started=1)) is None
+    assert Holder.of(StreamSummary(stream=STREAM, started=1, holder="{broken")) is None
+    assert Holder.of(StreamSummary(stream=STREAM, started=1, holder='{"process": 3}')) is None
+
+
+def test_a_run_goes_on_once_in_this_process() -> None:
+    check_free(summary(this_process(), socket.gethostname()))
+    with kept_here(STREAM, NOW):
+        with pytest.raises(RunHeld, match=rf"run 'r1' goes on in process {os.getpid()} since {SINCE}; wait for it"):
+            kept_here(STREAM, NOW).__enter__()
+        with kept_here(Stream("run", "r2"), NOW):
+            assert set(HERE) == {STREAM, Stream("run", "r2")}
+    assert HERE == {}
+
+
+@pytest.mark.fault(48)
+def test_a_process_of_another_host_counts_as_living_and_another_with_the_same_number_does_not() -> None:
+    with pytest.raises(RunHeld, match=rf"in process 7 on elsewhere since {SINCE}"):
+        check_free(summary(ProcessId(7, "9"), "elsewhere"))
+    parent = process_of(os.getppid())
+    with pytest.raises(RunHeld, match=f"in process {parent.pid} since {SINCE}"):
+        check_free(summary(parent, socket.gethostname()))
+    assert not Holder(process=ProcessId(parent.pid, "earlier"), host=socket.gethostname(), since=1).lives()
+    assert not Holder(process=ProcessId(os.getpid(), "earlier"), host=socket.gethostname(), since=1).lives()
+
+
+def process_of(pid: int) -> ProcessId:
+    started = started_by_proc(pid)
+    assert started is not None
+    return ProcessId(pid, started)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_claim_is_an_entry_that_says_who_and_when(tmp_path: Path, kind: str) -> None:
+    store = STORES[kind](tmp_path)
+    await begun(store)
+    before = await claim(store, STREAM, by="ada", now=NOW)
+    (_, claiming) = await journal(store, "r1")
+    now = await store.summary(STREAM)
+    await store.close()
+    assert before.holder == ""
+    assert (claiming.entry.kind, claiming.entry.time) == ("resumed", int(NOW * 1e6))
+    assert msgspec.to_builtins({**claim_of("ada"), "status": "running"}) == claiming.entry.content
+    assert now is not None
+    assert (now.status, Holder.of(now)) == (
+        "running",
+        Holder(process=this_process(), host=socket.gethostname(), since=int(NOW * 1e6)),
+    )
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_claim_of_what_is_not_there_or_is_over_appends_nothing(tmp_path: Path, kind: str) -> None:
+    store = STORES[kind](tmp_path)
+    with pytest.raises(TenterError, match="the journal holds no run"):
+        await claim(store, STREAM, by="", now=NOW)
+    await begun(store)
+    await store.append(STREAM, [Entry(kind="status", time=2, content={"status": "completed"})])
+    assert (await claim(store, STREAM, by="", now=NOW)).status == "completed"
+    kinds = lines(await journal(store, "r1"))
+    await store.close()
+    assert kinds == ["run", "status"]
+
+
+class Raced(MemoryStore):
+    """Somebody else appends between the look at the head and the claim."""
+
+    def __init__(self, kind: str, **content: object) -> None:
+        super().__init__()
+        self.other = [Entry(kind=kind, time=5, content=content)]
+
+    async def summary(self, stream: Stream) -> StreamSummary | None:
+        found = await super().summary(stream)
+        if self.other:
+            await super().append(stream, [self.other.pop()])
+        return found
+
+
+@pytest.mark.fault(45)
+async def test_a_claim_that_another_was_quicker_with_is_looked_at_again() -> None:
+    decided = Raced("note")
+    await begun(decided)
+    await claim(decided, STREAM, by="", now=NOW)
+    assert lines(await journal(decided, "r1")) == ["run", "note", "resumed"]
+    process = {"pid": 1, "started": "1"}
+    taken = Raced("resumed", process=process, host="elsewhere", by="", status="running")
+    await begun(taken)
+    with pytest.raises(RunHeld, match="in process 1 on elsewhere since 1970-01-01 00:00:00 UTC"):
+        await claim(taken, STREAM, by="", now=NOW)
+    assert lines(await journal(taken, "r1")) == ["run", "resumed"]
+
+
+@pytest.mark.parametrize("status", ["awaiting_approval", None])
+async def test_what_cannot_be_gone_on_with_is_let_go_of_as_it_was(status: str | None) -> None:
+    store = MemoryStore()
+    await begun(store)
+    if status:
+        await store.append(STREAM, [Entry(kind="status", time=2, content={"status": status})])
+    before = await store.summary(STREAM)
+    with pytest.raises(ZeroDivisionError):
+        async with claimed(store, STREAM, by="ada", clock=FakeClock(NOW)):
+            raise ZeroDivisionError
+    after = await store.summary(STREAM)
+    assert before is not None
+    assert after is not None
+    assert (after.status, after.holder) == (before.status, "")
+    assert lines(await journal(store, "r1"))[-2:] == ["resumed", "released"]
+
+
+async def test_what_ended_meanwhile_is_not_let_go_of() -> None:
+    store = MemoryStore()
+    await begun(store)
+    held = claimed(store, STREAM, by="ada", clock=FakeClock(NOW))
+    await held.__aenter__()
+    await store.append(STREAM, [Entry(kind="status", time=2, content={"status": "failed"})])
+    assert await held.__aexit__(ValueError, ValueError(), None) is False
+    assert lines(await journal(store, "r1")) == ["run", "resumed", "status"]
+
+
+@pytest.mark.fault(45)
+@pytest.mark.parametrize("kind", BOTH)
+async def test_of_two_who_go_on_at_once_one_does_and_the_other_hears_who(tmp_path: Path, kind: str) -> None:
+    path = acting(tmp_path, {"tool_calls": [{"name": "act", "arguments": {"mark": "a"}}]}, "Done.", tool=RISKY)
+    async with processes(path, kind) as made:
+        waiting = await made.harness().run("work")
+        await made.harness().approve(waiting.run_id, by="ada")
+        resumed = [made.harness().resume(waiting.run_id) for _ in range(3)]
+        ends = await asyncio.gather(*resumed, return_exceptions=True)
+        assert lines(await journal(made.store, waiting.run_id)).count("resumed") == 1
+    held = [end for end in ends if isinstance(end, RunHeld)]
+    assert len(held) == 2
+    assert [end.status for end in ends if not isinstance(end, BaseException)] == ["completed"]
+    assert all(f"run '{waiting.run_id}' goes on in process {os.getpid()} since" in str(end) for end in held)
+    assert (tmp_path / "acted").read_text().count("a ") == 1
+
+
+RISKY = {"risk": "high"}
+
+STANDS = """\
+import sys
+from tenter import tool
+
+@tool
+def act() -> str:
+    print("acting", flush=True)
+    sys.stdin.read()
+    return "done"
+"""
+
+CHILD = """\
+import asyncio, sys
+from tenter import Harness
+
+async def main():
+    async with Harness.from_file(sys.argv[1]) as harness:
+        await harness.run("work", "go")
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.fault(45)
+@pytest.mark.fault(48)
+async def test_a_run_of_a_living_process_is_told_by_its_number_and_one_that_was_killed_can_be_gone_on_with(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "my_tools.py").write_text(STANDS)
+    settings = {"tools": {"act": {"python": "./my_tools.py:act", "idempotent": True}}}
+    turn = {"tool_calls": [{"name": "act", "arguments": {}}]}
+    path = project(tmp_path, turn, "Done.", tools=["act"], settings=settings)
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        while child.stdout.readline().strip() != "acting":
+            assert child.poll() is None
+        store = SqliteStore(tmp_path / ".tenter" / "journal.db")
+        run_id = await only_run(store)
+        entries = lines(await journal(store, run_id))
+        (tmp_path / "my_tools.py").write_text(STANDS.replace("sys.stdin.read()", "pass"))
+        harness = Harness.from_file(path, store=store)
+        with pytest.raises(RunHeld, match=rf"run '{run_id}' goes on in process {child.pid} since \d{{4}}-\d\d-\d\d"):
+            await harness.resume(run_id)
+        assert lines(await journal(store, run_id)) == entries
+    finally:
+        child.kill()
+        child.wait(10)
+        child.stdin.close()
+        child.stdout.close()
+    result = await harness.resume(run_id)
+    await harness.close()
+    assert (result.status, result.output) == ("completed", "Done.")
+
+
+async def test_a_journal_that_is_closed_raises_what_it_does() -> None:
+    store = MemoryStore()
+    await begun(store)
+    await store.close()
+    with pytest.raises(JournalError):
+        await claim(store, STREAM, by="", now=NOW)

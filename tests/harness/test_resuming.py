@@ -1,0 +1,354 @@
+"""Runs that another process goes on with: what they may rest on, what is left of them, and who hears of their end."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.harness.world import (
+    BOTH,
+    STORES,
+    act,
+    acted,
+    acting,
+    after,
+    cut,
+    journal,
+    keys,
+    lines,
+    of_kind,
+    processes,
+    project,
+    statuses,
+)
+
+from tenter import Harness, Hook, RunResult, hook
+from tenter.catalogue import CATALOGUE, ModelRequestEvent, RunEndEvent, RunErrorEvent, TaskStateChangedEvent
+from tenter.harness import resuming
+from tenter.harness.replay import ReplayDiverged
+from tenter.harness.resuming import SpecChanged
+from tenter.harness.setup import Given, set_up
+from tenter.journal import Entry, MemoryStore, Recorded, Store, Stream
+from tenter.kernel import Declaration, Event, TenterError
+from tenter.testing import FakeClock, FakeRandom
+
+ONCE = act("a")
+
+
+async def whole(path: Path, *hooks: object) -> tuple[MemoryStore, RunResult]:
+    """A run to its end, and the journal that it left."""
+    store = MemoryStore()
+    harness = Harness.from_file(path, hooks=hooks, store=store, clock=FakeClock(), random=FakeRandom(7))
+    result = await harness.run("work", "go")
+    assert result.status == "completed", result.error
+    return store, result
+
+
+def listeners(fired: list[str]) -> list[Declaration]:
+    """An observer at every point, which names the operation once that begins or is told."""
+
+    def listen(point: str) -> Declaration:
+        def heard(event: Event) -> None:
+            change = f" {event.before}->{event.after}" if isinstance(event, TaskStateChangedEvent) else ""
+            fired.append(point + change)
+
+        return Declaration(name="listener", point=point, call=heard, observe=True)
+
+    return [listen(point) for point in CATALOGUE if point.endswith("pre") or point in ("run.post", "run.pre")]
+
+
+async def go_on(path: Path, store: Store, run_id: str, *hooks: object, **arguments: Any) -> RunResult:
+    return await Harness.from_file(path, hooks=hooks, store=store, clock=FakeClock()).resume(run_id, **arguments)
+
+
+@pytest.mark.promise(9)
+@pytest.mark.parametrize("risk", ["medium", "high"])
+async def test_wherever_its_process_ended_a_run_comes_to_the_same_end_and_nothing_is_done_twice(
+    tmp_path: Path, risk: str
+) -> None:
+    path = acting(tmp_path, ONCE, "Done.", tool={"risk": risk})
+    source, run_id = await asked_and_done(path)
+    records = await journal(source, run_id)
+    told: list[str] = []
+
+    @hook("input.before", "model.before", "tool.before", "output.before", "approval.resolved", observe=True)
+    def look(event: Event) -> None:
+        told.append(event.op.id)
+
+    setup = set_up(path, (look,), Given(store=MemoryStore(), clock=FakeClock()))
+    reasons: dict[str, int] = {}
+    first = 1 if risk == "medium" else [one.entry.kind for one in records].index("approval_requested")
+    for entries in range(first, len(records)):
+        (tmp_path / "acted").unlink(missing_ok=True)
+        store, done, began = MemoryStore(), records[:entries], of_kind(records[:entries], "acting", TOOL)
+        await cut(source, run_id, entries, store)
+        told.clear()
+        harness = Harness(replace(setup, store=store))
+        result = await harness.resume(run_id)
+        assert not set(told) & {one["op"] for one in of_kind(done, "started") if finished(done, one)}, entries
+        while (request := result.approval) is not None:
+            code = request.reasons[0].code
+            reasons[code] = reasons.get(code, 0) + 1
+            assert (code == "unknown") == bool(began)
+            began = []
+            await harness.approve(run_id, by="ada")
+            result = await harness.resume(run_id)
+        assert (result.status, result.output) == ("completed", "Done."), entries
+        assert len(acted(tmp_path)) == (not of_kind(done, "acted", TOOL)), entries
+    assert reasons.get("unknown") == 1
+    assert ("risk" in reasons) == (risk == "high")
+
+
+TOOL = "1.tool.invoked.0"
+
+
+async def asked_and_done(path: Path) -> tuple[MemoryStore, str]:
+    """A run to its end, whatever a person is asked on the way."""
+    store = MemoryStore()
+    harness = Harness.from_file(path, store=store, clock=FakeClock(), random=FakeRandom(7))
+    result = await harness.run("work", "go")
+    while result.status == "awaiting_approval":
+        await harness.approve(result.run_id, by="ada")
+        result = await harness.resume(result.run_id)
+    assert result.status == "completed"
+    return store, result.run_id
+
+
+def finished(records: Sequence[Recorded], started: Mapping[str, Any]) -> bool:
+    """Whether a pass has ended by these entries, which hooks were told of at its beginning."""
+    place = {key: started.get(key) for key in ("path", "pass", "phase")}
+    ended = of_kind(records, "finished", started["path"])
+    return any({key: one.get(key) for key in place} == place for one in ended)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_what_is_on_record_fires_no_hook_again(tmp_path: Path, kind: str) -> None:
+    path, fired = acting(tmp_path, ONCE, "Done."), list[str]()
+    source, result = await whole(path)
+    store = STORES[kind](tmp_path)
+    await cut(source, result.run_id, await after(source, result.run_id, "finished 2.tool_calls.extracted.0"), store)
+    again = await go_on(path, store, result.run_id, *listeners(fired))
+    await store.close()
+    assert again.status == "completed"
+    assert fired == [
+        "task.complete.pre",
+        "task.state_changed.pre running->completed",
+        "persistence.write.pre",
+        "run.post",
+    ]
+    assert acted(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_tool_that_may_have_acted_is_a_persons_to_judge_and_an_idempotent_one_is_called_again(
+    tmp_path: Path, kind: str
+) -> None:
+    for idempotent in (False, True):
+        folder = tmp_path / str(idempotent)
+        folder.mkdir()
+        path = acting(folder, ONCE, "Done.", tool={"idempotent": idempotent})
+        source, result = await whole(path)
+        async with processes(path, kind) as made:
+            await cut(source, result.run_id, await after(source, result.run_id, "acting 1.tool.invoked.0"), made.store)
+            again = await made.harness().resume(result.run_id)
+            if not idempotent:
+                assert (again.status, acted(folder)) == ("awaiting_approval", ["a"])
+                assert again.approval is not None
+                assert "it may have been done, or not" in again.approval.reasons[0].reason
+                await made.harness().approve(result.run_id, by="ada")
+                again = await made.harness().resume(result.run_id)
+        assert again.status == "completed"
+        assert keys(folder) == [f"a {result.run_id}/1.tool.invoked.0"] * 2
+
+
+class Ends(Hook):
+    """Hears how runs end."""
+
+    name = "ends"
+    observe = True
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def on_run_error(self, event: RunErrorEvent) -> None:
+        self.heard.append("error")
+
+    def on_run_end(self, event: RunEndEvent) -> None:
+        code = "" if event.error is None else f" {event.error.code}"
+        self.heard.append(f"end {event.status}{code} {event.output}")
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_whoever_opens_a_run_that_nobody_told_of_its_end_tells_of_it_once(tmp_path: Path, kind: str) -> None:
+    path = project(tmp_path, "Done.")
+    source, result = await whole(path)
+    entries = lines(await journal(source, result.run_id)).index("status") + 1
+    async with processes(path, kind) as made:
+        await cut(source, result.run_id, entries, made.store)
+        ends = Ends()
+        again = await made.harness(ends).resume(result.run_id)
+        assert (again.status, again.output, ends.heard) == ("completed", "Done.", ["end completed Done."])
+        with pytest.raises(TenterError, match=f"the run {result.run_id} is over: it ended completed"):
+            await made.harness(ends).resume(result.run_id)
+        records = await journal(made.store, result.run_id)
+        assert len(of_kind(records, "result")) == 1
+        assert await statuses(made.store, result.run_id) == ["completed"]
+    assert ends.heard == ["end completed Done."]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("stored", [True, False])
+async def test_an_end_that_the_record_does_not_lead_to_is_told_as_it_is_recorded(
+    tmp_path: Path, kind: str, stored: bool
+) -> None:
+    path = acting(tmp_path, ONCE, "Done.")
+    source, result = await whole(path)
+    async with processes(path, kind) as made:
+        await cut(source, result.run_id, await after(source, result.run_id, "acting 1.tool.invoked.0"), made.store)
+        error = {"code": "cancelled", "message": "the run was cancelled", "details": {}}
+        end: list[Entry] = [Entry(kind="status", time=1, content={"status": "cancelled", "code": "cancelled"})]
+        if stored:
+            content = {"status": "cancelled", "output": "half", "error": error, "usage": {}, "cost_usd": None}
+            end.append(Entry(kind="result", time=1, content=content))
+        await made.store.append(Stream("run", result.run_id), end)
+        ends = Ends()
+        again = await made.harness(ends).resume(result.run_id)
+        assert again.status == "cancelled"
+        assert (again.error is not None, again.output) == (stored, "half" if stored else None)
+        assert ends.heard == ["end cancelled cancelled half" if stored else "end cancelled None"]
+        assert lines(await journal(made.store, result.run_id))[-2:] == ["started 0.run.0", "finished 0.run.0"]
+
+
+def changed(path: Path, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes one part of what a run rests on."""
+    config: dict[str, Any] = json.loads(path.read_text())
+    match part:
+        case "task":
+            config["tasks"]["work"]["instructions"] = "Do it otherwise."
+        case "models":
+            config["models"]["default"]["prices"] = {"input": 1, "output": 1}
+        case "tools":
+            config["tools"]["act"]["timeout_seconds"] = 9
+        case "hooks":
+            config["hooks"] = {"events": {"tool.after": [{"name": "n", "script": "true", "on_error": "warn"}]}}
+        case "policy":
+            config["policy"] = [{"name": "p", "at": "tool.before", "then": "block", "reason": "no"}]
+        case _:
+            monkeypatch.setattr(resuming, "LOOP_VERSION", 99)
+    path.write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("part", ["task", "models", "tools", "hooks", "policy", "loop_version"])
+async def test_what_a_run_rests_on_may_change_only_where_that_is_accepted_by_name(
+    tmp_path: Path, kind: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = acting(tmp_path, "Done.", "Done.")
+    source, result = await whole(path)
+    async with processes(path, kind) as made:
+        await cut(source, result.run_id, 1, made.store)
+        changed(path, part, monkeypatch)
+        head = await made.store.head(Stream("run", result.run_id))
+        with pytest.raises(SpecChanged, match=rf"begun with other {part}.*--accept {part}'\)") as raised:
+            await made.harness().resume(result.run_id)
+        assert raised.value.changed == (part,)
+        assert await made.store.head(Stream("run", result.run_id)) == head
+        again = await made.harness().resume(result.run_id, accept=[part])
+    assert again.status == "completed"
+
+
+async def test_every_part_that_changed_is_named_and_a_name_of_none_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = acting(tmp_path, "Done.")
+    source, result = await whole(path)
+    store = MemoryStore()
+    await cut(source, result.run_id, 1, store)
+    for part in ("tools", "loop_version", "task"):
+        changed(path, part, monkeypatch)
+    with pytest.raises(SpecChanged) as raised:
+        await go_on(path, store, result.run_id, accept=("task",))
+    assert set(raised.value.changed) == {"tools", "loop_version"}
+    with pytest.raises(TenterError, match="'taks' is no part that can change; there are task, "):
+        await go_on(path, store, result.run_id, accept=("taks",))
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_run_that_does_something_else_now_is_left_as_it_was_and_the_first_difference_is_named(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = acting(tmp_path, ONCE, "Done.", tool={"risk": "high"})
+    async with processes(path, kind) as made:
+        waiting = await made.harness().run("work", "go")
+        before = await journal(made.store, waiting.run_id)
+        changed(path, "task", monkeypatch)
+        with pytest.raises(ReplayDiverged, match=r"replay_diverged at 1\.llm\.invoked\.0: ") as raised:
+            await made.harness().resume(waiting.run_id, accept=["task"])
+        assert raised.value.path == "1.llm.invoked.0"
+        records = await journal(made.store, waiting.run_id)
+        assert records[: len(before)] == before
+        assert lines(records[len(before) :]) == ["resumed", "released"]
+        summary = await made.store.summary(Stream("run", waiting.run_id))
+        assert summary is not None
+        assert (summary.status, summary.holder) == ("awaiting_approval", "")
+        assert [row.request for row in await made.store.approvals()] == list(waiting.approvals)
+        path = acting(tmp_path, ONCE, "Done.", tool={"risk": "high"})
+        await made.harness().approve(waiting.run_id, by="ada")
+        result = await made.harness().resume(waiting.run_id)
+    assert (result.status, acted(tmp_path)) == ("completed", ["a"])
+
+
+async def test_only_a_run_that_is_there_can_be_gone_on_with(tmp_path: Path) -> None:
+    async with processes(project(tmp_path), "memory") as made:
+        await made.store.append(Stream("process", "p"), [Entry(kind="note", time=1, content={})])
+        for run_id in ("none", "p"):
+            with pytest.raises(TenterError, match="the journal holds no run"):
+                await made.harness().resume(run_id)
+            with pytest.raises(TenterError, match="the journal holds no run"):
+                await made.harness().cancel(run_id)
+
+
+@pytest.mark.parametrize("missing", ["seed", "envelope", "limits"])
+async def test_a_run_of_an_earlier_version_says_that_it_cannot_be_gone_on_with(tmp_path: Path, missing: str) -> None:
+    path = project(tmp_path)
+    source, result = await whole(path)
+    (first, *_) = await journal(source, result.run_id)
+    content: Mapping[str, Any] = {key: value for key, value in first.entry.content.items() if key != missing}
+    store = MemoryStore()
+    await store.append(Stream("run", result.run_id), [msgspec.structs.replace(first.entry, content=content)])
+    with pytest.raises(TenterError, match="this run cannot be gone on with: .*" + missing):
+        await go_on(path, store, result.run_id)
+
+
+async def test_a_run_of_a_task_that_is_gone_says_so(tmp_path: Path) -> None:
+    path = project(tmp_path)
+    source, result = await whole(path)
+    store = MemoryStore()
+    await cut(source, result.run_id, 1, store)
+    config = json.loads(path.read_text())
+    config["tasks"] = {"other": config["tasks"]["work"]}
+    path.write_text(json.dumps(config))
+    with pytest.raises(TenterError, match="has no task 'work'"):
+        await go_on(path, store, result.run_id)
+
+
+async def test_a_run_that_goes_on_is_as_far_in_its_deadline_steps_and_use_as_it_was(tmp_path: Path) -> None:
+    turns = [{**ONCE, "usage": {"input_tokens": 3}, "cost_usd": 0.5}, {"text": "Done.", "cost_usd": 0.25}]
+    path = acting(tmp_path, *turns)
+    source, result = await whole(path)
+    store = MemoryStore()
+    await cut(source, result.run_id, await after(source, result.run_id, "finished 1.llm.invoked.0"), store)
+    asked: list[ModelRequestEvent] = []
+
+    @hook("model.before", observe=True)
+    def look(event: ModelRequestEvent) -> None:
+        asked.append(event)
+
+    again = await go_on(path, store, result.run_id, look)
+    assert (again.usage.input_tokens, again.cost_usd, again.cost_known) == (3, 0.75, True)
+    assert [one.op.path for one in asked] == ["2.llm.invoked.0"]
+    assert [message.role for message in asked[0].request.messages] == ["system", "user", "assistant", "tool"]
+    assert asked[0].envelope.run_id == result.run_id

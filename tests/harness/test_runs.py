@@ -1,0 +1,250 @@
+"""The runs of a harness: how they are begun and recalled, and how each is ended from outside, wherever it is."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.harness.world import (
+    BOTH,
+    act,
+    acted,
+    acting,
+    after,
+    calls,
+    cut,
+    journal,
+    lines,
+    of_kind,
+    only_run,
+    processes,
+    project,
+    spawn,
+    spawning,
+    statuses,
+    with_model,
+)
+from tests.outside import alive_with, comes_true, leaves_nothing
+
+from tenter import Harness, Hook, RunResult, hook
+from tenter.agent import LOOP_VERSION
+from tenter.catalogue import Limits, ModelRequestEvent, ModelResponse, RunEndEvent, TaskStateChangedEvent
+from tenter.harness import runs
+from tenter.journal import JournalError, MemoryStore, Stream, verify
+from tenter.kernel import TenterError
+from tenter.testing import FakeClock, FakeModel, FakeRandom
+
+RISKY = {"risk": "high"}
+
+
+class Witness(Hook):
+    """Hears of changes and ends; stops a run before its first model call, where it is told to."""
+
+    name = "witness"
+    observe = True
+
+    def __init__(self, *, pausing: bool = False) -> None:
+        self.heard: list[str] = []
+        self.pausing = pausing
+        self.reached = asyncio.Event()
+
+    async def on_model_before(self, event: ModelRequestEvent) -> None:
+        if self.pausing:
+            self.reached.set()
+            await asyncio.Event().wait()
+
+    def on_task_state_changed_pre(self, event: TaskStateChangedEvent) -> None:
+        self.heard.append(f"{event.before}->{event.after}")
+
+    def on_run_end(self, event: RunEndEvent) -> None:
+        self.heard.append(f"end {event.status}: {event.error.message if event.error else ''}")
+
+
+async def running(harness: Harness, witness: Witness) -> "asyncio.Task[RunResult]":
+    """A run that stands before its first model call."""
+    task = asyncio.ensure_future(harness.run("work", "go"))
+    await asyncio.wait_for(witness.reached.wait(), 5)
+    return task
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_run_that_goes_on_here_is_ended_and_both_callers_get_its_end(tmp_path: Path, kind: str) -> None:
+    witness = Witness(pausing=True)
+    async with processes(project(tmp_path), kind) as made:
+        harness = made.harness(witness)
+        task = await running(harness, witness)
+        run_id = await only_run(made.store)
+        told = await asyncio.wait_for(harness.cancel(run_id, by="ada", reason="enough"), 5)
+        result = await asyncio.wait_for(task, 5)
+        assert await statuses(made.store, run_id) == ["cancelled"]
+        with pytest.raises(TenterError, match=f"the run {run_id} is over: it ended cancelled"):
+            await harness.cancel(run_id)
+    assert told is not None
+    assert told.error == result.error
+    assert (told.status, result.status, result.output) == ("cancelled", "cancelled", None)
+    assert result.error is not None
+    assert (result.error.code, result.error.message) == ("cancelled", "the run was cancelled by ada: enough")
+    assert witness.heard == [
+        "pending->running",
+        "running->cancelled",
+        "end cancelled: the run was cancelled by ada: enough",
+    ]
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_run_of_another_harness_is_asked_to_end_and_sees_that_soon(tmp_path: Path, kind: str) -> None:
+    witness = Witness(pausing=True)
+    async with processes(project(tmp_path), kind) as made:
+        task = await running(made.harness(witness), witness)
+        run_id = await only_run(made.store)
+        loop = asyncio.get_running_loop()
+        asked = loop.time()
+        assert await made.harness().cancel(run_id, by="ada", reason="enough") is None
+        result = await asyncio.wait_for(task, 5)
+        took = loop.time() - asked
+        (request,) = of_kind(await journal(made.store, run_id), "cancel_requested")
+        assert await made.store.cancelling() == frozenset()
+    assert (request["by"], "enough" in request["reason"]) == ("ada", True)
+    assert (result.status, witness.heard[-1]) == (
+        "cancelled",
+        "end cancelled: the run was cancelled from another process",
+    )
+    assert took < 3
+
+
+def test_a_run_looks_four_times_a_second_whether_it_is_to_end() -> None:
+    assert runs.LOOK_SECONDS == 0.25
+
+
+async def test_what_the_journal_cannot_tell_ends_no_run_and_it_is_looked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    again = asyncio.Event()
+
+    class Unwilling(MemoryStore):
+        async def cancelling(self) -> frozenset[str]:
+            looked.append(1)
+            if len(looked) < 3:
+                raise JournalError("locked", "not now")
+            again.set()
+            return frozenset({"none"})
+
+    monkeypatch.setattr(runs, "LOOK_SECONDS", 0.005)
+    witness = Witness(pausing=True)
+    async with Harness.from_file(project(tmp_path), hooks=[witness], store=Unwilling()) as harness:
+        task = await running(harness, witness)
+        await asyncio.wait_for(again.wait(), 5)
+        assert not task.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_run_that_waits_is_ended_by_anybody_and_asks_nobody_any_more(tmp_path: Path, kind: str) -> None:
+    witness = Witness()
+    path = acting(tmp_path, act("a"), "Done.", tool=RISKY)
+    async with processes(path, kind) as made:
+        waiting = await made.harness().run("work", "go")
+        result = await made.harness(witness).cancel(waiting.run_id, by="ada")
+        assert await made.store.approvals() == []
+        assert [row.state for row in await made.store.approvals(state=None)] == ["withdrawn"]
+        assert (await statuses(made.store, waiting.run_id))[-1] == "cancelled"
+        with pytest.raises(TenterError, match="is over: it ended cancelled"):
+            await made.harness().resume(waiting.run_id)
+    assert result is not None
+    assert (result.status, result.approvals, acted(tmp_path)) == ("cancelled", (), [])
+    assert (result.usage, result.started_at) == (waiting.usage, waiting.started_at)
+    assert witness.heard == ["awaiting_approval->cancelled", "end cancelled: the run was cancelled by ada"]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("line", ["run", "finished 1.llm.invoked.0", "acting 1.tool.invoked.0"])
+async def test_a_run_whose_process_is_gone_is_ended_and_does_nothing_more(tmp_path: Path, kind: str, line: str) -> None:
+    path, witness = acting(tmp_path, act("a"), "Done."), Witness()
+    source = MemoryStore()
+    whole = await Harness.from_file(path, store=source).run("work", "go")
+    (tmp_path / "acted").unlink()
+    async with processes(path, kind) as made:
+        await cut(source, whole.run_id, await after(source, whole.run_id, line), made.store)
+        result = await made.harness(witness).cancel(whole.run_id)
+        records = await journal(made.store, whole.run_id)
+        assert await statuses(made.store, whole.run_id) == ["cancelled"]
+        assert verify(records) is None
+    assert result is not None
+    assert (result.status, acted(tmp_path)) == ("cancelled", [])
+    assert [said for said in witness.heard if said.startswith("end")] == ["end cancelled: the run was cancelled"]
+    assert lines(records)[-2:] == ["started 0.run.0", "finished 0.run.0"]
+
+
+async def test_a_program_that_a_run_started_ends_with_it(tmp_path: Path) -> None:
+    mark = f"sleep 33.{abs(hash(str(tmp_path))) % 10**9}"
+    path = project(tmp_path, calls(("shell", {"command": mark})), tools=["shell"])
+    async with leaves_nothing(mark), processes(path, "memory") as made:
+        harness = made.harness()
+        task = asyncio.ensure_future(harness.run("work"))
+        assert await comes_true(lambda: bool(alive_with(mark)), within=5)
+        result = await asyncio.wait_for(harness.cancel(await only_run(made.store)), 5)
+        assert result is not None
+        assert not alive_with(mark)
+        assert (result.status, (await task).status) == ("cancelled", "cancelled")
+
+
+async def test_a_run_is_ended_with_its_sub_runs_and_no_sub_run_alone(tmp_path: Path) -> None:
+    witness = Witness()
+    reached = asyncio.Event()
+
+    @hook("tool.before", name="waits")
+    async def waits(event: Any) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    async with processes(spawning(tmp_path, [spawn("a"), "Done."], [act("a"), "Done."]), "memory") as made:
+        harness = made.harness(witness, waits)
+        task = asyncio.ensure_future(harness.run("work", "go"))
+        await asyncio.wait_for(reached.wait(), 5)
+        found = {summary.parent: summary.stream.id for summary in await made.store.streams("run")}
+        with pytest.raises(TenterError, match=f"is a part of the run {found['']}: name that"):
+            await harness.cancel(found[found[""]])
+        assert not task.done()
+        assert await asyncio.wait_for(harness.cancel(found[""]), 5) is not None
+        assert (await asyncio.wait_for(task, 5)).status == "cancelled"
+        assert [summary.status for summary in await made.store.streams("run")] == ["cancelled"] * 2
+    assert [said.partition(":")[0] for said in witness.heard if said.startswith("end")] == ["end cancelled"] * 2
+    assert acted(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_the_first_entry_says_all_that_a_run_is_gone_on_with(tmp_path: Path, kind: str) -> None:
+    async with processes(acting(tmp_path, "Done."), kind) as made:
+        harness = made.harness(clock=FakeClock(), random=FakeRandom())
+        result = await harness.run("work", "go", deadline=2e9, max_steps=7)
+        (first,) = of_kind(await journal(made.store, result.run_id), "run")
+        head = await made.store.head(Stream("run", result.run_id))
+    assert (first["loop_version"], first["root"], first["depth"], first["began"]) == (
+        LOOP_VERSION,
+        "",
+        1,
+        result.started_at,
+    )
+    assert set(first["parts"]) == {"task", "models", "tools", "hooks", "policy"}
+    assert {"process", "host", "seed", "spec", "envelope", "input"} <= set(first)
+    assert (first["limits"]["deadline"], first["limits"]["max_steps"]) == (2e9, 7)
+    assert first["limits"] == {"deadline": 2e9, "max_steps": 7, "budgets": first["limits"]["budgets"]}
+    assert Limits().budgets.tokens is None
+    assert result.journal_head == head.hash
+
+
+async def test_the_head_is_empty_where_the_journal_does_not_tell_any_more(tmp_path: Path) -> None:
+    store = MemoryStore()
+
+    def answer(request: object) -> ModelResponse:
+        store._closed = True  # pyright: ignore[reportPrivateUsage]  # as when somebody closes it meanwhile
+        return ModelResponse(model="m", text="Done.")
+
+    harness = with_model(project(tmp_path), FakeModel([answer]), store=store)
+    result = await harness.run("work")
+    assert (result.status, result.journal_head) == ("failed", "")
+    await harness.close()
