@@ -4,6 +4,7 @@ BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip install --quiet
 RUN_READY := $(VENV)/.run-ready
 TEST_READY := $(VENV)/.test-ready
+BENCH_READY := $(VENV)/.bench-ready
 CODE := src tests benchmarks examples
 DEMO := .demo
 
@@ -39,14 +40,14 @@ imports: $(TEST_READY)
 	$(BIN)/lint-imports
 
 tests: $(TEST_READY)
-	$(BIN)/pytest -m 'not timed' -n 2 --dist worksteal
+	$(BIN)/pytest -m 'not timed' -n 2 --dist loadfile
 	$(BIN)/pytest -m timed
 
 docs: $(TEST_READY)
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/generate_acceptance.py
 
-bench: $(TEST_READY)
+bench: $(BENCH_READY)
 	$(BIN)/python -m benchmarks
 
 clean:
@@ -62,4 +63,8 @@ $(RUN_READY): pyproject.toml constraints.txt | $(BIN)/python
 
 $(TEST_READY): $(RUN_READY)
 	$(PIP) --editable '.[test]'
+	touch $@
+
+$(BENCH_READY): $(TEST_READY)
+	$(PIP) --editable '.[bench]'
 	touch $@

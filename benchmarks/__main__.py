@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from benchmarks import command, dispatch, loop, run, validate
+from benchmarks import approvals, command, dispatch, loop, resume, run, steps, syncs, validate
 
 
 def rows() -> list[tuple[str, str, float]]:
@@ -11,6 +11,10 @@ def rows() -> list[tuple[str, str, float]]:
         ("dispatch", dispatch.measure()),
         ("command", command.measure()),
         ("run", run.measure()),
+        ("steps", steps.measure()),
+        ("syncs", syncs.measure()),
+        ("resume", resume.measure()),
+        ("approvals", approvals.measure()),
         ("loop", loop.measure()),
         ("validate", validate.measure()),
     ]
@@ -31,7 +35,7 @@ def main() -> None:
     table = rows()
     width = max(len(figure) for _, figure, _ in table)
     for name, figure, value in table:
-        print(f"| {name:8} | {figure:{width}} | {value:>12.4g} |")
+        print(f"| {name:9} | {figure:{width}} | {value:>12.4g} |")
 
 
 if __name__ == "__main__":

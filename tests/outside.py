@@ -23,6 +23,7 @@ class StalledLoop(AssertionError):
 @asynccontextmanager
 async def steady_loop(max_gap: float = 0.05) -> AsyncGenerator[None]:
     """Raises StalledLoop at its end when the loop stood still for more than `max_gap` seconds inside."""
+    _runs_alone()
     loop = asyncio.get_running_loop()
     last, largest = loop.time(), 0.0
     timer: asyncio.TimerHandle | None = None
@@ -46,6 +47,7 @@ async def steady_loop(max_gap: float = 0.05) -> AsyncGenerator[None]:
 
 async def one_of_three(attempt: Callable[[], Awaitable[None]]) -> None:
     """Run a check of a timing bound up to three times; it passes when one try does."""
+    _runs_alone()
     for left in reversed(range(TRIES)):
         try:
             await attempt()
@@ -72,6 +74,7 @@ async def comes_true(condition: Callable[[], bool], *, within: float = 1.0) -> b
 @asynccontextmanager
 async def flat_memory(max_growth: int) -> AsyncGenerator[None]:
     """Fails at its end when this process grew by more than `max_growth` bytes at some moment inside."""
+    _runs_alone()
     loop = asyncio.get_running_loop()
     before = largest = resident_bytes()
     timer: asyncio.TimerHandle | None = None
@@ -143,6 +146,11 @@ def resident_bytes() -> int:
     """The memory that this process occupies now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _runs_alone() -> None:
+    """Other tests beside it make a bound a matter of luck: such a test is marked."""
+    assert "PYTEST_XDIST_WORKER" not in os.environ, "a test with a bound runs alone: mark it `timed`"
 
 
 def _processes() -> tuple[int, ...]:

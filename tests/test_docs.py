@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from tenter.catalogue import CATALOGUE
-from tenter.config.keys import HOOK
+from tenter.config.keys import BUDGETS, HOOK, MODEL, RULE, TASK, project_keys
+from tenter.config.loading import parse_spec
+from tenter.config.outline import hook_files, outline
+from tenter.config.schema import MapOf, Refused, Schema, Table
 
 ROOT = Path(__file__).parent.parent
 
@@ -50,6 +53,39 @@ def test_a_link_leads_somewhere(page: str) -> None:
         assert ((ROOT / page).parent / link).exists(), f"{page} links to {link}"
 
 
-@pytest.mark.parametrize("key", HOOK.keys)
-def test_a_key_of_a_hook_is_documented(key: str) -> None:
-    assert f"`{key}`" in (ROOT / "docs" / "configuration.md").read_text()
+def test_the_examples_of_the_configuration_page_are_a_file_without_problems() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    blocks = re.findall(r"```yaml\n((?:models|tasks|policy|secrets):\n?.*?)```", page, flags=re.DOTALL)
+    assert [block.split(":")[0] for block in blocks] == ["tasks", "models", "policy", "secrets"]
+    builtin = ["read_file", "edit", "grep", "shell"]
+    spec = parse_spec(("version: 1\n" + "".join(blocks)).encode(), "tenter.yaml", builtin_tools=builtin)
+    assert outline(hook_files(spec, None), "").problems == ()
+
+
+TOOLS = project_keys(()).keys["tools"]
+assert isinstance(TOOLS, MapOf)
+assert isinstance(TOOLS.value, Table)
+
+
+@pytest.mark.parametrize(
+    ("section", "prefix", "key", "schema"),
+    [
+        *(("Top level", "", *one) for one in project_keys(()).keys.items()),
+        *(("Models", "", *one) for one in MODEL.keys.items()),
+        *(("Tasks", "", *one) for one in TASK.keys.items()),
+        *(("Tasks", "budgets.", *one) for one in BUDGETS.keys.items()),
+        *(("Tools", "", *one) for one in TOOLS.value.keys.items()),
+        *(("Policy", "", *one) for one in RULE.keys.items()),
+        *(("hooks", "", *one) for one in HOOK.keys.items()),
+    ],
+)
+def test_a_key_of_the_configuration_is_documented_where_it_belongs(
+    section: str, prefix: str, key: str, schema: Schema
+) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    if isinstance(schema, Refused):
+        assert f"`{key}`" in page.partition(" are refused as not supported yet")[0].rsplit("\n\n", 1)[1]
+        return
+    _, heading, rest = page.partition(f"\n## {section}\n")
+    assert heading
+    assert f"`{prefix}{key}`" in rest.partition("\n## ")[0]

@@ -1,7 +1,6 @@
 """Promises of the design that cross layers (D§3), kept by whole runs."""
 
 import asyncio
-import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,15 +9,26 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.harness.world import calls, journal, lines, of_kind, project, with_model
+from tests.harness.world import (
+    BOTH,
+    act,
+    acted,
+    acting,
+    after,
+    calls,
+    cut,
+    journal,
+    lines,
+    of_kind,
+    processes,
+    project,
+)
 
-from tenter import Block, Harness, Hook, hook
+from tenter import Block, Harness, Hook, Suspend, hook
 from tenter.catalogue import (
     CATALOGUE,
     Message,
-    ModelRequest,
     ModelRequestEvent,
-    ModelResponse,
     RunStartEvent,
     ToolCall,
     ToolCallEvent,
@@ -190,9 +200,10 @@ async def recorded(path: Path, *hooks: object) -> list[Recorded]:
 
 
 def without_hook_runs(records: Sequence[Recorded]) -> list[tuple[str, Any]]:
-    """What the entries say, without those of hooks outside the process and the digest of the configuration."""
+    """What the entries say, without those of hooks outside the process, and without what counts and names hooks: the
+    length of the trace and the digests of the configuration."""
     return [
-        (one.entry.kind, {**one.entry.content, "spec": None})
+        (one.entry.kind, {**one.entry.content, "spec": None, "parts": None, "trace": None})
         for one in records
         if not one.entry.kind.startswith("hook_")
     ]
@@ -210,7 +221,8 @@ async def test_hooks_that_say_nothing_leave_the_journal_as_it_is_without_them(tm
         Declaration(name="passes", point=point, call=passes, observe=CATALOGUE[point].rule.observe_only)
         for point in CATALOGUE
     ]
-    assert await recorded(path, *passing) == bare
+    silent = await recorded(path, *passing)
+    assert without_hook_runs(silent) == without_hook_runs(bare)
     command = {"name": "passes", "script": "true", "on_error": "block"}
     hooks = {"events": {"tool.before": [command], "model.before": [command]}}
     assert len(bare) > 30
@@ -338,7 +350,7 @@ def act() -> str:
 
 
 @pytest.mark.promise(9)
-async def test_a_tool_that_was_killed_while_it_acted_is_on_record_as_acting(tmp_path: Path) -> None:
+async def test_a_tool_that_was_killed_while_it_acted_is_not_run_again_without_a_person(tmp_path: Path) -> None:
     (tmp_path / "my_tools.py").write_text(ACTS)
     settings = {"tools": {"act": {"python": "./my_tools.py:act"}}}
     path = project(tmp_path, calls(("act", {})), "Done.", tools=["act"], settings=settings)
@@ -355,101 +367,83 @@ async def test_a_tool_that_was_killed_while_it_acted_is_on_record_as_acting(tmp_
     child.stdout.close()
     store = SqliteStore(tmp_path / ".tenter" / "journal.db")
     (run,) = await store.streams("run")
-    records = await journal(store, run.stream.id)
-    await store.close()
-    assert lines(records)[-1] == "acting 1.tool.invoked.0"
+    assert lines(await journal(store, run.stream.id))[-1] == "acting 1.tool.invoked.0"
     assert run.status == ""
+    (tmp_path / "my_tools.py").write_text(ACTS.replace("sys.stdin.read()", "open('acted', 'a').close()"))
+    async with Harness.from_file(path, store=store) as harness:
+        asked = await harness.resume(run.stream.id)
+        assert asked.status == "awaiting_approval"
+        assert asked.approval is not None
+        assert asked.approval.reasons[0].code == "unknown"
+        assert (await harness.resume(run.stream.id)).approvals == asked.approvals
+        await harness.reject(run.stream.id, by="ada", reason="it was done")
+        assert (await harness.resume(run.stream.id)).status == "blocked"
 
 
-LIMITED = """\
-import asyncio, json, resource, signal, sys
-from pathlib import Path
-from tenter import Harness
+@pytest.mark.promise(9)
+@pytest.mark.parametrize("line", ["started 1.tool.invoked.0", "acted 1.tool.invoked.0"])
+async def test_a_hook_is_asked_again_after_a_crash_under_the_same_key(tmp_path: Path, line: str) -> None:
+    told: list[str] = []
 
-async def main():
-    async with Harness.from_file(sys.argv[1]) as harness:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
-        result = await harness.run("work", "go")
-        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        again = await harness.run("work", "go")
-    print(json.dumps([result.status, dict(result.error.details), result.error.message, again.status]))
+    @hook("tool.before", "tool.after", observe=True)
+    def look(event: Any) -> None:
+        told.append(f"{type(event).__name__} {event.op.id}")
 
-asyncio.run(main())
-"""
-
-
-@pytest.mark.fault(38)
-@pytest.mark.parametrize("limit", [0, 20_000, 120_000])
-def test_a_journal_that_is_full_ends_the_run_failed_and_works_again_when_there_is_room(
-    tmp_path: Path, limit: int
-) -> None:
-    turn = calls(("shell", {"command": f"echo {'x' * 2000}"}))
-    path = project(tmp_path, *([turn] * 40), "Done.", tools=["shell"])
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path), str(limit)], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    status, details, message, again = json.loads(done.stdout)
-    assert (status, details["code"], again) == ("failed", "journal", "completed")
-    assert "journal.db" in message
+    path = acting(tmp_path, act("a"), "Done.")
+    source, target = MemoryStore(), MemoryStore()
+    first = await Harness.from_file(path, hooks=[look], store=source).run("work", "go")
+    await cut(source, first.run_id, await after(source, first.run_id, line), target)
+    (tmp_path / "acted").unlink()
+    before, told[:] = list(told), []
+    result = await Harness.from_file(path, hooks=[look], store=target).resume(first.run_id)
+    assert result.status == "completed"
+    assert told == (before if line.startswith("started") else before[1:])
+    assert acted(tmp_path) == (["a"] if line.startswith("started") else [])
 
 
-async def test_a_journal_that_cannot_be_made_ends_the_run_failed_and_no_tool_acts(tmp_path: Path) -> None:
-    (tmp_path / ".tenter").write_text("a file stands in the way")
-    path = project(tmp_path, calls(("shell", {"command": "touch ran"})), "Done.", tools=["shell"])
-    async with Harness.from_file(path) as harness:
-        result = await harness.run("work")
-    assert result.status == "failed"
-    assert result.error is not None
-    assert result.error.details["code"] == "journal"
-    assert ".tenter" in result.error.message
-    assert not (tmp_path / "ran").exists()
+@pytest.mark.promise(10)
+@pytest.mark.parametrize("kind", BOTH)
+async def test_an_approval_counts_for_the_very_call_that_it_was_given_for(tmp_path: Path, kind: str) -> None:
+    approvals: list[object] = []
+
+    @hook("tool.before", name="ask", band="baseline")
+    def ask(event: ToolCallEvent) -> Suspend:
+        return Suspend("sure?")
+
+    @hook("tool.before", name="rewrites")
+    def rewrites(event: ToolCallEvent) -> ToolCallEvent | None:
+        approvals.append(None if event.approval is None else event.approval.by)
+        return event.with_arguments(mark="b") if event.approval else None
+
+    async with processes(acting(tmp_path, act("a"), "Done."), kind) as made:
+        first = await made.harness(ask, rewrites).run("work", "go")
+        await made.harness().approve(first.run_id, by="ada")
+        again = await made.harness(ask, rewrites).resume(first.run_id)
+        assert (again.status, acted(tmp_path)) == ("awaiting_approval", [])
+        assert again.approval is not None
+        assert again.approval.digest != first.approvals[0].digest
+        assert again.approval.call["call"]["arguments"] == {"mark": "b"}  # type: ignore[index]  # as JSON has it
+        await made.harness().approve(first.run_id, by="bob")
+        result = await made.harness(ask, rewrites).resume(first.run_id)
+    assert (result.status, acted(tmp_path), approvals) == ("completed", ["b"], [None, "ada", "bob"])
 
 
-class Asking:
-    """A model that asks for the same tool call, so many times."""
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("change", ["arguments", "tool"])
+async def test_what_an_in_hook_hands_on_is_judged_by_every_check(tmp_path: Path, change: str) -> None:
+    told: list[str] = []
 
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
-        self.asked = 0
+    @hook("tool.invoked.in", name="hands-on")
+    def hands_on(event: ToolCallEvent) -> ToolCallEvent:
+        call = ToolCall(id="x", name="shell", arguments={"command": "touch ran"})
+        return event.with_arguments(mark=7) if change == "arguments" else event.replace(call=call)
 
-    async def generate(self, request: ModelRequest) -> ModelResponse:
-        self.asked += 1
-        text = f"{self.asked} ".ljust(200, "x")
-        if self.asked > self.steps:
-            return ModelResponse(model="m", text=text)
-        call = ToolCall(id=f"c{self.asked}", name="list_dir", arguments={"path": "."})
-        return ModelResponse(model="m", text=text, tool_calls=(call,))
+    @hook("model.before", observe=True)
+    def hear(event: ModelRequestEvent) -> None:
+        told.append(event.request.messages[-1].content)
 
-
-@hook("model.before", name="reminds")
-def reminds(event: ModelRequestEvent) -> ModelRequestEvent:
-    """Puts a reminder before the conversation and one after it."""
-    first, last = Message(role="system", content="be brief"), Message(role="user", content="go on")
-    messages = (first, *event.request.messages, last)
-    return event.replace(request=msgspec.structs.replace(event.request, messages=messages))
-
-
-@hook("model.before", name="shouts")
-def shouts(event: ModelRequestEvent) -> ModelRequestEvent:
-    """Makes every message anew."""
-    messages = tuple(
-        msgspec.structs.replace(message, content=message.content.upper()) for message in event.request.messages
-    )
-    return event.replace(request=msgspec.structs.replace(event.request, messages=messages))
-
-
-@pytest.mark.parametrize("hooks", [(), (reminds,), (shouts,)], ids=["none", "reminds", "shouts"])
-async def test_the_journal_grows_by_what_a_step_adds_whatever_hooks_do_to_the_history(
-    tmp_path: Path, hooks: tuple[object, ...]
-) -> None:
-    sizes: list[int] = []
-    for steps in (100, 200):
-        folder = tmp_path / str(steps)
-        folder.mkdir()
-        store = SqliteStore(folder / ".tenter" / "journal.db")
-        async with with_model(project(folder, tools=["list_dir"]), Asking(steps), *hooks, store=store) as harness:
-            result = await harness.run("work", max_steps=steps + 1)
-        assert result.status == "completed"
-        sizes.append(sum(file.stat().st_size for file in (folder / ".tenter").iterdir()))
-    assert sizes[1] < 2.1 * sizes[0], sizes
+    async with processes(acting(tmp_path, act("a"), "Done."), "memory") as made:
+        assert (await made.harness(hands_on, hear).run("work", "go")).status == "completed"
+    assert (acted(tmp_path), (tmp_path / "ran").exists()) == ([], False)
+    who = "arguments" if change == "arguments" else "resolve"
+    assert told[-1].startswith(f"Refused by the hook {who!r}")

@@ -1,11 +1,25 @@
 """Every status that a run comes to: what the result says of it, who hears of it, and what is on record by then."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.harness.world import BOTH, STORES, calls, journal, of_kind, only_run, project, statuses, with_model
+from tests.harness.world import (
+    BOTH,
+    STORES,
+    act,
+    acting,
+    calls,
+    journal,
+    of_kind,
+    only_run,
+    processes,
+    project,
+    statuses,
+    with_model,
+)
 from tests.outside import alive_with, comes_true, leaves_nothing, one_of_three
 
 from tenter import Block, Escalate, Harness, Hook, RunResult, Suspend, hook
@@ -18,9 +32,10 @@ from tenter.catalogue import (
     RunEndEvent,
     RunErrorEvent,
     RunStartEvent,
+    TaskStateChangedEvent,
     ToolCallEvent,
 )
-from tenter.journal import MemoryStore, Store
+from tenter.journal import MemoryStore, Store, Stream
 from tenter.kernel import SYSTEM_CLOCK, Event
 from tenter.testing import FakeClock, FakeRandom, assert_trace
 
@@ -188,6 +203,7 @@ class Stubborn:
         return ModelResponse(model="m", text="at last")
 
 
+@pytest.mark.timed
 async def test_a_deadline_that_passes_during_a_model_call_ends_the_run_failed_at_once(tmp_path: Path) -> None:
     async def attempt() -> None:
         model, seen = Stubborn(), Seen()
@@ -323,3 +339,110 @@ async def test_a_run_that_needs_a_person_waits_with_a_request_on_record(tmp_path
     assert of_kind(records, "finished", "1.tool.invoked.0")[0]["outcome"] == "suspended"
     assert seen.ends == []
     assert_trace(result, ["hook tool.before approval_required", "outcome ask approval_required", "outcome also costly"])
+
+
+ANSWERS = ["running", "blocked", "escalated", "cancelled"]
+"""What a run that waits for a person goes to (seed 003, "Run statuses")."""
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("to", ANSWERS)
+async def test_a_run_that_waits_goes_to_where_its_answer_leads(tmp_path: Path, kind: str, to: str) -> None:
+    @hook("tool.before", name="ask")
+    def ask(event: ToolCallEvent) -> Suspend:
+        return Suspend("sure?", expires_in=60, on_timeout="escalate")
+
+    changes, clock = Changes(), FakeClock()
+    async with processes(acting(tmp_path, act("a"), "Done."), kind) as made:
+        waiting = await made.harness(ask, changes, clock=clock).run("work", "go")
+        harness = made.harness(ask, changes, clock=clock)
+        match to:
+            case "running":
+                await harness.approve(waiting.run_id, by="ada")
+            case "blocked":
+                await harness.reject(waiting.run_id, by="ada")
+            case "escalated":
+                clock.advance(60)
+            case _:
+                await harness.cancel(waiting.run_id)
+        result = waiting if to == "cancelled" else await harness.resume(waiting.run_id)
+    assert changes.heard[:3] == ["pending->running", "running->awaiting_approval", f"awaiting_approval->{to}"]
+    assert changes.heard[3:] == (["running->completed"] if to == "running" else [])
+    assert result.run_id == waiting.run_id
+
+
+class Changes(Hook):
+    """Hears of every change of status."""
+
+    name = "changes"
+    observe = True
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def on_task_state_changed_pre(self, event: TaskStateChangedEvent) -> None:
+        self.heard.append(f"{event.before}->{event.after}")
+
+
+def says(outcome: object, point: str) -> object:
+    @hook(point, name="guard")
+    def guard(event: Event) -> object:
+        return outcome
+
+    return guard
+
+
+def from_running(status: str) -> tuple[list[object], Sequence[object], str]:
+    """Hooks and turns with which a run goes from the status before to this one."""
+    match status:
+        case "pending->blocked":
+            return [says(Block("no"), "run.start")], ["Done."], "blocked"
+        case "blocked":
+            return [says(Block("no"), "model.before")], ["Done."], "blocked"
+        case "escalated":
+            return [says(Escalate("help", queue="experts"), "tool.before")], [LIST], "escalated"
+        case "failed":
+            return [], [LIST], "failed"
+        case "awaiting_approval":
+            return [says(Suspend("sure?"), "tool.before")], [LIST], "awaiting_approval"
+        case _:
+            return [], ["Done."], "completed"
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    "way", ["pending->blocked", "completed", "blocked", "escalated", "failed", "awaiting_approval", "cancelled"]
+)
+async def test_every_result_has_all_its_fields(tmp_path: Path, kind: str, way: str) -> None:
+    hooks, turns, status = from_running(way)
+    changes, reached = Changes(), asyncio.Event()
+
+    @hook("model.before", name="waits")
+    async def waits(event: ModelRequestEvent) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    if way == "cancelled":
+        hooks, status = [waits], "cancelled"
+    async with processes(project(tmp_path, *turns, tools=["list_dir"]), kind) as made:
+        harness = made.harness(changes, *hooks)
+        task = asyncio.ensure_future(harness.run("work", "go"))
+        if way == "cancelled":
+            await asyncio.wait_for(reached.wait(), 5)
+            await harness.cancel(await only_run(made.store))
+        result = await asyncio.wait_for(task, 5)
+        head = await made.store.head(Stream("run", result.run_id))
+    first = "pending" if way == "pending->blocked" else "running"
+    assert changes.heard == (["pending->running"] if first == "running" else []) + [f"{first}->{status}"]
+    assert (result.status, result.task, result.task_version, result.run_id != "") == (status, "work", 3, True)
+    assert (result.output is not None) == (status == "completed")
+    assert (result.error is not None) == (status not in ("completed", "awaiting_approval"))
+    assert (result.approval is not None) == (status == "awaiting_approval")
+    assert result.approvals == (() if result.approval is None else (result.approval,))
+    assert result.journal_head == head.hash
+    assert result.started_at <= result.ended_at
+    assert result.trace[0].sequence == 1
+    assert result.usage.input_tokens >= 0 <= result.cost_usd
+    if status == "escalated":
+        assert result.error is not None
+        assert result.error.details["queue"] == "experts"

@@ -37,6 +37,7 @@ from tenter.catalogue import (
     TaskRef,
     TaskStateChangedEvent,
     ToolCall,
+    ToolCallEvent,
     ToolInfo,
     Usage,
 )
@@ -75,6 +76,7 @@ class Playbook:
         self.times: dict[str, float] = {}
         self.passes: dict[str, int] = {}
         self.begun: dict[str, int] = {}
+        self.repeats: dict[str, bool] = {}
         self.results: dict[str, Event] = {}
         self.drawn: list[str] = []
         self.jitter = 0.0
@@ -152,6 +154,7 @@ class Playbook:
         if isinstance(event, TaskStateChangedEvent):
             request = f"{path} {event.before}->{event.after}"
         ending = self._next(request, event, path)
+        self.repeats[path] = repeats(event)
         self.begun[path] = self.begun.get(path, 0) + begins(ending)
         if isinstance(ending, Suspended) and not ending.digest:
             return dataclasses.replace(ending, event=event, digest=self.digest(event))
@@ -190,6 +193,9 @@ class Playbook:
 
     def attempts(self, path: str) -> int:
         return self.begun.get(path, 0)
+
+    def repeatable(self, path: str) -> bool:
+        return self.repeats.get(path, True)
 
     def digest(self, event: Event) -> str:
         return digest_of(event)
@@ -256,6 +262,11 @@ def finished(running: Coroutine[object, object, T]) -> T:
     except StopIteration as stop:
         return stop.value
     raise AssertionError("the loop waited for something else than its engine")
+
+
+def repeats(event: Event) -> bool:
+    """Whether the work may be done again: all but that of a tool that is not idempotent."""
+    return not isinstance(event, ToolCallEvent) or (event.tool is not None and event.tool.idempotent)
 
 
 def begun() -> Playbook:

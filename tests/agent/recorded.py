@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, TypeVar, cast
 
 import msgspec
-from tests.agent.playbook import ENVELOPE, NOTHING, PLAN, START, finished
+from tests.agent.playbook import ENVELOPE, NOTHING, PLAN, START, finished, repeats
 from tests.agent.playbook_work import Answer, Results, Stopped, approve, begins, digest_of, done
 
 from tenter.agent import AgentLoop, Plan, Standing, Waiting
@@ -80,6 +80,7 @@ class Recorded:
         self._beside = False
         self._passes: dict[str, int] = {}
         self._begun: dict[str, int] = {}
+        self._repeats: dict[str, bool] = {}
         self._times: dict[str, float] = {}
         self._worked: dict[str, Event | None] = {}
         self._now = START
@@ -96,6 +97,7 @@ class Recorded:
                 return Done(done(operation, event, own))
             return ending
 
+        self._repeats[path] = repeats(event)
         ending = await self._pass(path, operation.name, event, do)
         assert not isinstance(ending, Waiting)
         return cast("Done[A]", ending)
@@ -142,6 +144,9 @@ class Recorded:
 
     def attempts(self, path: str) -> int:
         return self._begun.get(path, 0)
+
+    def repeatable(self, path: str) -> bool:
+        return self._repeats.get(path, True)
 
     def digest(self, event: Event) -> str:
         return digest_of(event)

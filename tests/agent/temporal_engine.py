@@ -18,7 +18,6 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, TimeoutError as Lost
 
 from tenter.agent import AgentLoop, Plan, Waiting
-from tenter.agent.attempts import repeats
 from tenter.catalogue import (
     ApprovalDecision,
     ApprovalRequest,
@@ -27,6 +26,7 @@ from tenter.catalogue import (
     RunStartEvent,
     SubtaskSpawnedEvent,
     SubtaskSpawnEvent,
+    ToolCallEvent,
 )
 from tenter.kernel import (
     Blocked,
@@ -112,6 +112,11 @@ def ending_of(answer: Answer, before: type[Event], after: type[Event]) -> Ending
             return msgspec.json.decode(answer.value, type=_OTHERS[other])
 
 
+def repeats(event: Event) -> bool:
+    """Whether the work may be done again: all but that of a tool that is not idempotent."""
+    return not isinstance(event, ToolCallEvent) or (event.tool is not None and event.tool.idempotent)
+
+
 class TemporalEngine:
     """Meets `tenter.agent.Engine` inside a workflow. `decided` is told what people decide, by signals."""
 
@@ -122,6 +127,7 @@ class TemporalEngine:
         self._run_id = plan.envelope.run_id
         self._passes: dict[str, int] = {}
         self._begun: dict[str, int] = {}
+        self._repeats: dict[str, bool] = {}
         self._worked: dict[str, Event | None] = {}
         self._ended: dict[str, float] = {}
         self._now = workflow.now().timestamp()
@@ -130,7 +136,8 @@ class TemporalEngine:
         self, path: str, operation: Operation[B, A], event: B
     ) -> Done[A] | Blocked | Suspended | Escalated | Retry | Failed | Unknown:
         event = self._placed(path, event)
-        once = not repeats(operation, event)
+        self._repeats[path] = repeats(event)
+        once = not repeats(event)
         try:
             answer = await self._ask(operation.name, event, once=once)
         except ActivityError as error:
@@ -161,6 +168,9 @@ class TemporalEngine:
 
     def attempts(self, path: str) -> int:
         return self._begun.get(path, 0)
+
+    def repeatable(self, path: str) -> bool:
+        return self._repeats.get(path, True)
 
     def digest(self, event: Event) -> str:
         return digest({name: value for name, value in event.own_fields().items() if name != "approval"})

@@ -82,8 +82,8 @@ def test_the_id_is_the_same_whenever_the_run_comes_to_the_same_place_with_the_sa
     assert len(others | same) == 5
 
 
-def test_what_may_have_happened_is_asked_in_no_hooks_name() -> None:
-    assert required(GONE) == (Requirement(hook="", reason="its process died", code="unknown"),)
+def test_what_may_have_happened_is_asked_in_the_name_of_the_check_for_it() -> None:
+    assert required(GONE) == (Requirement(hook="duplicate", reason="its process died", code="unknown"),)
     unknown = msgspec.structs.replace(asked(), ending=Unknown(reason="gone", digest="sha256:1"))
     assert request_for(unknown, PLAN, 1.0).call == request_for(asked(), PLAN, 1.0).call
 

@@ -26,10 +26,9 @@ from tests.agent.playbook import (
     until,
 )
 
-from tenter.agent.attempts import repeats
 from tenter.agent.plan import Ended, Plan, status_of
 from tenter.agent.retry import RetryPolicy
-from tenter.catalogue import LLM_INVOKED, TOOL_INVOKED, Budgets, ErrorInfo, Limits, Status
+from tenter.catalogue import Budgets, ErrorInfo, Limits, Status
 from tenter.kernel import Blocked, Escalated, Failed, Retry, Unknown
 
 WAITS = (0.5, 1, 2, 4, 8, 16, 30, 30)
@@ -354,11 +353,15 @@ def test_a_deadline_that_passed_is_one_failure_however_many_calls_were_to_be_mad
     assert error_of(playbook.ending(1, "failed").play(plan)).code == "timeout"
 
 
-def test_only_a_tool_that_is_idempotent_and_what_is_no_tool_may_be_repeated() -> None:
-    playbook = calling("lookup", "shell", "unknown")
-    for index in range(3):
-        playbook = playbook >> f"1.tool.invoked.{index}"
-    (playbook >> "2.llm.invoked.0" << REFUSED).ending(2, "blocked").play()
-    events = [playbook.event(f"1.tool.invoked.{index}") for index in range(3)]
-    assert [repeats(TOOL_INVOKED, event) for event in events] == [True, False, False]
-    assert repeats(LLM_INVOKED, playbook.event(MODEL))
+class Rewriting(Playbook):
+    """A hook makes every call one that may not be made twice."""
+
+    def repeatable(self, path: str) -> bool:
+        return False
+
+
+@pytest.mark.promise(9)
+def test_what_was_begun_last_says_whether_it_may_be_done_again_and_not_what_the_model_asked_for() -> None:
+    playbook = Rewriting()
+    playbook.script = (until(TOOL, "lookup") << BUSY >> "1.activity.failed.0, 2.llm.invoked.0" << REFUSED).script
+    assert told(playbook.ending(2, "blocked").play()) == ["The call failed: come back later"]

@@ -14,7 +14,9 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.strategies import SearchStrategy
 from tests.agent.playbook import (
     ASKED,
+    BUSY,
     HANDED_OVER,
+    LATE,
     LOOKUP,
     NOTHING,
     PLAN,
@@ -158,6 +160,20 @@ def test_on_the_recorded_outcomes_a_run_asks_for_the_same_and_comes_to_the_same_
         assert replayed.asked == live.asked
         assert again == standing
     assert set(record.entries) == {key for key in live.asked if "#" in key}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_side_by_side_no_call_is_late_by_the_time_of_another_in_whatever_order_they_are_replayed(seed: int) -> None:
+    plan = msgspec.structs.replace(PLAN, parallel_tools=True, limits=Limits(deadline=START + 60, max_steps=1))
+    soon, late = ((BUSY, 1.0), (LATE, 1.0), (BUSY, 1.0)), ((NOTHING, 61.0),)
+    outcomes: Outcomes = {
+        "llm.invoked": [(calls("lookup", "shell", "lookup", "shell"), 0.0)],
+        "tool.invoked": [*soon, *late],
+    }
+    record, live, standing = lived(plan, outcomes, [], seed)
+    for other in range(12):
+        replayed, again = ran(record, plan, other, live=False)
+        assert (replayed.asked, again) == (live.asked, standing)
 
 
 @LAW

@@ -124,7 +124,7 @@ def test_what_may_have_happened_is_a_persons_to_judge_bound_to_the_call(leaf: st
     assert isinstance(standing, Waiting)
     (request,) = standing.requests
     assert [(reason.hook, reason.code, reason.reason) for reason in request.reasons] == [
-        ("", "unknown", "its process died")
+        ("duplicate", "unknown", "its process died")
     ]
     assert request.digest == digest_of(playbook.event(leaf))
 
@@ -132,7 +132,7 @@ def test_what_may_have_happened_is_a_persons_to_judge_bound_to_the_call(leaf: st
 def test_what_may_have_happened_is_done_again_once_a_person_says_so() -> None:
     playbook = going_on((until(TOOL) << GONE).approving(TOOL))
     assert told(playbook.play()) == ["shell ran"]
-    assert playbook.event(f"{TOOL}#2").approval.hooks == ("",)
+    assert playbook.event(f"{TOOL}#2").approval.hooks == ("duplicate",)
 
 
 @pytest.mark.parametrize("status", ["cancelled", "failed"])
@@ -192,10 +192,11 @@ def test_an_earlier_approval_holds_on_for_the_same_call_only(same: bool) -> None
     assert playbook.event(f"{TOOL}#3").approval.hooks == (("asker", "second") if same else ("second",))
 
 
-def test_a_person_is_asked_three_times_for_the_same_operation_and_not_again() -> None:
-    playbook = (until(TOOL) << ASKED).approving(TOOL) >> f"{TOOL}#2" << ASKED
-    playbook = playbook.approving(TOOL) >> f"{TOOL}#3" << ASKED
-    playbook = playbook.approving(TOOL) >> f"{TOOL}#4" << ASKED
+@pytest.mark.parametrize("leaf", ["1.llm.invoked.0", TOOL])
+def test_a_person_is_asked_three_times_for_the_same_operation_and_not_again(leaf: str) -> None:
+    playbook = until(leaf) << ASKED
+    for number in (2, 3, 4):
+        playbook = playbook.approving(leaf) >> f"{leaf}#{number}" << ASKED
     error = error_of(playbook.ending(1, "blocked").play())
     assert (error.code, error.details) == ("approval", {"code": "approvals_exhausted"})
     ids = {event.requests[0].id for _, event in playbook.asked if isinstance(event, Waiting)}
@@ -253,7 +254,9 @@ def test_a_rejected_operation_ends_the_run_blocked_once_it_was_told() -> None:
 
 
 @pytest.mark.promise(10)
-@pytest.mark.parametrize("answer", [judged("approve"), judged("edit", command="ls"), judged("expire")])
+@pytest.mark.parametrize(
+    "answer", [judged("approve"), judged("edit", command="ls"), judged("expire"), judged("reject")]
+)
 def test_what_was_rejected_stays_rejected_whatever_a_hook_says(answer: Results) -> None:
     playbook = suspending_shell(MAY_EDIT).deciding(TOOL, answer=reject) << answer
     error = error_of(playbook.ending(1, "blocked").play())
@@ -266,19 +269,13 @@ def test_a_hook_may_reject_what_a_person_approved() -> None:
     assert error.message == "ann rejected tool.invoked: I know"
 
 
-def test_a_hook_may_edit_what_a_person_approved_within_what_may_be_edited() -> None:
-    playbook = suspending_shell(MAY_EDIT).deciding(TOOL) << judged("edit", command="rm -i x")
+@pytest.mark.promise(10)
+@pytest.mark.parametrize("heard", [judged("expire"), judged("edit", command="rm -rf /"), judged("approve")])
+def test_a_hook_makes_nothing_else_of_what_a_person_let_pass(heard: Results) -> None:
+    playbook = suspending_shell(MAY_EDIT).deciding(TOOL, answer=editing(command="ls")) << heard
     playbook = going_on(playbook.changing(1, "running"))
     playbook.play()
-    assert playbook.event(f"{TOOL}#2").call.arguments["command"] == "rm -i x"
-    playbook = suspending_shell(MAY_EDIT).deciding(TOOL) << judged("edit", cwd="/etc")
-    playbook = playbook.changing(1, "running").ending(1, "blocked")
-    assert error_of(playbook.play()).details["code"] == "invalid_edit"
-
-
-def test_no_hook_lets_an_answer_expire_that_a_person_gave() -> None:
-    playbook = suspending_shell().deciding(TOOL) << judged("expire")
-    assert told(going_on(playbook.changing(1, "running")).play()) == ["shell ran"]
+    assert playbook.event(f"{TOOL}#2").call.arguments["command"] == "ls"
 
 
 @pytest.mark.parametrize(

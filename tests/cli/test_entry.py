@@ -240,7 +240,7 @@ def test_a_configuration_that_is_a_circle_of_links_is_a_mistake(arguments: tuple
 def test_a_bug_ends_with_70_and_a_report_without_secrets(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "import tenter.cli.runs as verb\n"
+        "import tenter.cli.runs_list as verb\n"
         "def broken(config):\n"
         f"    raise ZeroDivisionError('key {KEY} and opensesame \\x1b[31m\\u202e') from ValueError('opensesame')\n"
         "verb.journal_of = broken\n"

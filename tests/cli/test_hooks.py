@@ -50,6 +50,10 @@ def no_users_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
+CHECKS = tuple(enumerate(("resolve", "offered", "arguments", "principal", "policy", "budget", "duplicate", "risk"), 2))
+"""The governor's checks of a tool call, after one hook of the project."""
+
+
 @pytest.mark.promise(15)
 def test_a_listing_shows_each_point_with_its_hooks_in_running_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -58,11 +62,12 @@ def test_a_listing_shows_each_point_with_its_hooks_in_running_order(
     rows = [" ".join(line.split()) for line in shown]
     assert rows == [
         "# hook band prio kind match on_error deadline abandon declared at",
+        "model.before (llm.invoked.pre)",
+        "1 budget gate 1 governor - block none (inline) no tenter",
         "tool.before (tool.invoked.pre)",
         "1 guard app 500 command tool=shell|w* block 20 s hard no DIR/tenter.yaml:7",
-        "2 known-tool gate 1 governor - block none (inline) no tenter",
-        "3 valid-arguments gate 2 governor - block none (inline) no tenter",
-        "4 watch [observe] [shadow] app 500 command - warn 1.5 s hard no DIR/tenter.yaml:8",
+        *(f"{order} {check} gate {order - 1} governor - block none (inline) no tenter" for order, check in CHECKS),
+        "10 watch [observe] [shadow] app 500 command - warn 1.5 s hard no DIR/tenter.yaml:8",
         "tool.invoked.in",
         "1 cache app 7 command tool=/a|b/ fail 20 s hard no DIR/tenter.yaml:10",
         "2 tool.invoked - 1000 body - - - - tenter",
@@ -94,12 +99,13 @@ def test_all_points_are_listed_with_when_they_fire_and_what_they_take(
 
 def test_a_listing_as_json_has_the_same_rows_and_the_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = json.loads(out(capsys, ["list", "--json", *project(tmp_path)]))
-    assert [one["point"] for one in shown["points"]] == ["tool.before", "tool.invoked.in"]
+    assert [one["point"] for one in shown["points"]] == ["model.before", "tool.before", "tool.invoked.in"]
     assert [(row["name"], row["order"], row["on_error"]) for row in shown["rows"]] == [
-        *(("guard", 1, "block"), ("known-tool", 2, "block"), ("valid-arguments", 3, "block"), ("watch", 4, "warn")),
+        ("budget", 1, "block"),
+        *(("guard", 1, "block"), *((check, order, "block") for order, check in CHECKS), ("watch", 10, "warn")),
         *(("cache", 1, "fail"), ("tool.invoked", 2, None)),
     ]
-    assert (shown["rows"][0]["match"], shown["unlisted"]) == ({"tool": ["shell", "w*"]}, [])
+    assert (shown["rows"][1]["match"], shown["unlisted"]) == ({"tool": ["shell", "w*"]}, [])
 
 
 def test_what_only_loading_would_tell_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

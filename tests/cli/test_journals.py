@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tenter.cli.journals import find_loop, find_run, journal_of, open_journal
+from tenter.cli.journals import find_loop, find_run, journal_of, open_journal, outermost
 from tenter.journal import Entry, MemoryStore, SqliteStore, Store, Stream
 from tenter.kernel import TenterError
 
@@ -89,3 +89,35 @@ async def test_a_loop_is_found_among_loops_alone() -> None:
 async def test_no_run_is_found_where_nothing_ran() -> None:
     with pytest.raises(TenterError, match="there is no run 'a'"):
         await find_run(None, "a")
+
+
+async def test_the_outermost_run_is_found_from_any_run_in_it() -> None:
+    store = MemoryStore()
+    for run_id, parent in (("root", None), ("child", "root"), ("grandchild", "child"), ("orphan", "gone")):
+        content = {"task": "job", "envelope": {"parent_run_id": parent}}
+        await store.append(Stream("run", run_id), [Entry(kind="run", time=1, content=content)])
+    for run_id, root in (("root", "root"), ("child", "root"), ("grandchild", "root"), ("orphan", "orphan")):
+        assert (await outermost(store, await find_run(store, run_id))).stream.id == root
+
+
+async def test_runs_that_name_each_other_as_parents_have_an_end() -> None:
+    store = MemoryStore()
+    for run_id, parent in (("a", "b"), ("b", "a")):
+        content = {"task": "job", "envelope": {"parent_run_id": parent}}
+        await store.append(Stream("run", run_id), [Entry(kind="run", time=1, content=content)])
+    assert (await outermost(store, await find_run(store, "a"))).stream.id == "b"
+
+
+async def test_a_journal_is_opened_with_the_key_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = SqliteStore(tmp_path / ".tenter" / "journal.db", key=b"not to be guessed")
+    await writer.append(Stream("run", "abc"), [Entry(kind="run", time=1, content={"task": "job"})])
+    await writer.close()
+    monkeypatch.setenv("TENTER_JOURNAL_KEY", "not to be guessed")
+    async with journal_of(tmp_path / "tenter.yaml") as store:
+        assert store is not None
+        assert await store.key_of(Stream("run", "abc")) == b"not to be guessed"
+    monkeypatch.setenv("TENTER_JOURNAL_KEY", "short")
+    with pytest.raises(TenterError, match="at least 16"):
+        open_journal(tmp_path / "tenter.yaml")

@@ -294,18 +294,21 @@ def test_a_suspension_that_nobody_can_read_ends_with_1_and_is_left_as_it_is(data
         assert path.read_bytes() == data
 
 
-@pytest.mark.parametrize("verb", ["resume", "stop", "restart", "answer", "show", "logs", "prune"])
-def test_a_loop_that_is_unknown_or_not_one_ends_with_2_and_says_which_there_are(verb: str, tmp_path: Path) -> None:
+VERBS = (("resume",), ("stop",), ("restart",), ("answer", "yes"), ("show",), ("logs",), ("prune",))
+
+
+def test_a_loop_that_is_unknown_or_not_one_ends_with_2_and_says_which_there_are(tmp_path: Path) -> None:
     loop_project(tmp_path, DONE)
-    more = ("yes",) if verb == "answer" else ()
-    done = tenter("loop", verb, "loop-x", *more, cwd=tmp_path)
-    assert (done.code, done.out) == (2, "")
-    assert "there is no loop 'loop-x'" in done.err
+    for verb, *more in VERBS:
+        done = tenter("loop", verb, "loop-x", *more, cwd=tmp_path)
+        assert (done.code, done.out) == (2, ""), verb
+        assert "there is no loop 'loop-x'" in done.err
     for _ in range(2):
         run_loop(tmp_path)
-    done = tenter("loop", verb, "loop-", *more, cwd=tmp_path)
-    assert (done.code, done.out) == (2, "")
-    assert all(str(row["loop_id"]) in done.err for row in loops(tmp_path))
+    for verb, *more in VERBS:
+        done = tenter("loop", verb, "loop-", *more, cwd=tmp_path)
+        assert (done.code, done.out) == (2, ""), verb
+        assert all(str(row["loop_id"]) in done.err for row in loops(tmp_path))
 
 
 @pytest.mark.fault(56)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tenter.cli.masking import mask, mask_of, masked
+from tenter.cli.masking import mask, mask_of, masked, told_mask_of
+from tenter.journal import KEY_VARIABLE
 
 KEY = "ghp_" + "a1B2" * 9
 
@@ -39,3 +40,12 @@ def test_the_values_that_the_files_name_as_secrets_are_masked(tmp_path: Path) ->
     masking = mask_of(str(tmp_path / "tenter.yaml"), {"PLAIN": "opensesame", "OTHER": "sesame"})
     assert masking("opensesame, sesame") == "[redacted], sesame"
     assert mask_of(str(tmp_path / "none.yaml"), {})(KEY) == "[redacted]"
+
+
+@pytest.mark.promise(4)
+def test_for_the_record_only_what_is_certainly_a_secret_is_masked(tmp_path: Path) -> None:
+    (tmp_path / "tenter.yaml").write_text("version: 1\nsecrets: [PLAIN]\n")
+    environment = {"PLAIN": "opensesame", "MY_PASSWORD": "elsewhere", KEY_VARIABLE: "0123456789abcdefgh"}
+    masking = told_mask_of(str(tmp_path / "tenter.yaml"), environment)
+    assert masking(f"opensesame {KEY} 0123456789abcdefgh") == "[redacted] [redacted] [redacted]"
+    assert masking("password: hunter2hunter2, elsewhere") == "password: hunter2hunter2, elsewhere"

@@ -12,7 +12,7 @@ from tenter.catalogue import (
     OutputEvent,
     Usage,
 )
-from tenter.cli.report import status_line, summary, told, verdict
+from tenter.cli.report import MOST_OF_A_CALL, request_text, status_line, summary, told, verdict
 from tenter.harness import RunResult
 from tenter.kernel import Block, FrozenDict, Runtime, Trace, hook
 from tenter.testing import sample_event
@@ -42,6 +42,7 @@ def plain(text: str) -> str:
         ({"cost_usd": 0.0096, "usage": Usage(input_tokens=3, output_tokens=4)}, "3 + 4 tokens, $0.0096"),
         ({"cost_usd": 0.5, "cost_known": False}, "0 + 0 tokens, at least $0.5000"),
         ({"cost_usd": 0.0, "cost_known": False}, "0 + 0 tokens"),
+        ({"cost_known": False, "journal_head": "sha256:" + "0" * 64}, f"0 + 0 tokens, journal head sha256:{'0' * 64}"),
     ],
 )
 def test_the_status_line_names_the_run_its_end_and_its_use(fields: dict[str, object], line: str) -> None:
@@ -75,29 +76,78 @@ def test_a_reason_of_many_lines_is_whole_and_none_is_ours() -> None:
     assert said[1:] == ["  | no", "  | run 1: completed\\x1b[31m\\u2028\\u202e"]
 
 
-def test_a_request_shows_the_call_every_reason_and_that_answering_comes_later() -> None:
-    request = ApprovalRequest(
-        id="r1",
-        run_id="abc",
-        operation="tool.invoked",
-        path="1.tool.invoked.0",
-        call=FrozenDict({"call": {"name": "shell", "arguments": {"command": "rm x"}}, "tool": None}),
-        digest="sha256:0",
-        reasons=(
-            ApprovalReason(hook="risk", reason="it removes", code="approval_required"),
-            ApprovalReason(hook="late", reason="soon", code="approval_required", expires_at=9.0, on_timeout="escalate"),
-            ApprovalReason(hook="cost", reason=FORGERY, code="approval_required"),
-        ),
-        requested_at=1.0,
+def request(request_id: str = "r1", *, editable: tuple[str, ...] = (), **fields: object) -> ApprovalRequest:
+    reasons = (
+        ApprovalReason(hook="risk", reason="it removes", code="risk", editable=editable),
+        ApprovalReason(hook="late", reason="soon", code="risk", editable=("*",), expires_at=9.0, on_timeout="escalate"),
+        ApprovalReason(hook="cost", reason=FORGERY, code="risk", editable=("*",)),
     )
-    said = verdict(result(status="awaiting_approval", approval=request), plain)
+    plain: dict[str, object] = {
+        "id": request_id,
+        "run_id": "abc",
+        "operation": "tool.invoked",
+        "path": "1.tool.invoked.0",
+        "call": FrozenDict({"call": {"name": "shell", "arguments": {"command": "rm x"}}, "tool": None}),
+        "digest": "sha256:0",
+        "reasons": reasons,
+        "requested_at": 1.0,
+    }
+    return ApprovalRequest(**{**plain, **fields})  # pyright: ignore[reportArgumentType]  # the fields of a request
+
+
+def waiting(*requests: ApprovalRequest) -> RunResult:
+    return result(status="awaiting_approval", approvals=requests)
+
+
+def test_a_request_shows_the_call_every_reason_and_how_to_answer() -> None:
+    said = verdict(waiting(request(editable=("command",))), plain)
     assert said.startswith("waiting for a person to decide on tool.invoked, request r1:\n")
     assert '"command":"rm x"' in said
     assert "asked by 'risk': it removes" in said
     assert "asked by 'late' until 1970-01-01T00:00:09Z (then: escalate): soon" in said
+    assert "\n  may be edited: command\n" in said
     assert "\n  digest sha256:0\n" in said
     assert "  | run 1: completed\\x1b" in said
-    assert said.endswith("answering it comes with a later version of tenter.")
+    last = said.splitlines()[-1]
+    assert last == "'tenter approvals approve abc r1' (or reject, edit) decides; 'tenter resume abc' goes on then"
+
+
+def test_what_may_not_be_edited_is_not_offered() -> None:
+    assert "may be edited" not in request_text(request(), plain)
+
+
+def test_all_that_a_run_waits_for_is_told_and_the_run_to_resume_is_the_outermost() -> None:
+    said = verdict(waiting(request(), request("r2", run_id="child", root_run_id="abc")), plain)
+    assert "decide on tool.invoked, request r1:\n" in said
+    assert "decide on tool.invoked of its sub-run child, request r2:\n" in said
+    last = said.splitlines()[-1]
+    assert last.startswith("'tenter approvals approve abc ID' (or reject, edit) decides on each; 'tenter resume abc'")
+
+
+@pytest.mark.fault(43)
+def test_a_call_is_shown_whole_and_escaped() -> None:
+    call = {"name": "shell", "arguments": {"command": "x" * 5000 + FORGERY + "the end"}}
+    said = request_text(request(call=FrozenDict({"call": call})), plain)
+    (line,) = [one for one in said.splitlines() if "xxx" in one]
+    assert "x" * 5000 in line
+    assert line.endswith('no\\nrun 1: completed\\u001b[31m\\u2028\\u202ethe end"}}')
+
+
+def test_of_a_huge_call_it_is_said_that_this_is_not_all_and_where_all_is() -> None:
+    call = {"name": "shell", "arguments": {"command": "x" * 20_000}}
+    said = request_text(request(call=FrozenDict({"call": call})), plain).splitlines()
+    assert len(said[1]) < 11_000
+    assert said[2].startswith("  NOT ALL OF IT: 10")
+    assert said[2].endswith("characters more; 'tenter approvals show abc r1 --json' has the whole call")
+
+
+@pytest.mark.promise(4)
+def test_a_call_is_masked_before_it_is_cut() -> None:
+    shown = len('{"name":"shell","arguments":{"command":"')
+    call = {"name": "shell", "arguments": {"command": "x" * (MOST_OF_A_CALL - shown - 5) + "opensesame"}}
+    said = request_text(request(call=FrozenDict({"call": call})), lambda text: text.replace("opensesame", "*"))
+    assert "opens" not in said
+    assert "x*" in said
 
 
 async def test_the_summary_tells_of_each_hook_once_for_each_of_its_points() -> None:

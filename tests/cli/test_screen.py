@@ -5,7 +5,18 @@ from typing import Any, cast
 
 import pytest
 
-from tenter.catalogue import Message, ModelRequest, ModelResponse, ToolCall, ToolResult
+from tenter.agent import Waiting
+from tenter.catalogue import (
+    Message,
+    ModelRequest,
+    ModelResponse,
+    SubtaskResult,
+    SubtaskSpawnedEvent,
+    SubtaskSpawnEvent,
+    TaskRef,
+    ToolCall,
+    ToolResult,
+)
 from tenter.cli.screen import Screen
 from tenter.harness import Step
 from tenter.kernel import (
@@ -100,6 +111,23 @@ def test_a_call_that_was_rewritten_is_shown_as_it_went(capsys: pytest.CaptureFix
         "  hook   rewriter rewrote it",
         '  as     shell(command="ls -l")',
         "  failed no",
+    ]
+
+
+def test_a_sub_run_is_told_of_when_it_begins_and_when_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    around: Any = sample_event("tool.invoked.pre")
+    task = TaskRef(id="run-2", name="look")
+    who: Any = {"envelope": around.envelope, "op": around.op, "parent": around.envelope.task, "task": task}
+    event = SubtaskSpawnEvent(**who, input=f"look {HOSTILE}")
+    came = SubtaskResult(run_id="run-2", task="look", status="completed", output="found")
+    ended: Any = Done(SubtaskSpawnedEvent(**who, input=event.input, result=came))
+    before, waits, after = (
+        Step(operation="subtask.spawned", op=around.op, event=event, ending=ending)
+        for ending in (None, Waiting(requests=()), ended)
+    )
+    assert lines(capsys, before, waits, after) == [
+        "spawn    run-2 of the task 'look': look red\\x1b[31m\\x9b2J\\u202e end",
+        "  ended  run-2: completed",
     ]
 
 

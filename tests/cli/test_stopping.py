@@ -53,6 +53,40 @@ def test_ctrl_c_cancels_and_raises() -> None:
     assert seen == ["cancelled"]
 
 
+def test_ctrl_c_within_code_that_does_not_await_cancels_what_runs_and_not_that_code() -> None:
+    seen: list[str] = []
+
+    async def presses() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        os.kill(os.getpid(), signal.SIGINT)
+        seen.append(f"{task.cancelling()} times")  # a hook that ends so was not cancelled, and does not answer for it
+        return await never(str, seen)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_stoppable(presses())
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == ["0 times", "cancelled"]
+
+
+def test_a_second_ctrl_c_ends_code_that_does_not_come_to_its_end() -> None:
+    async def hangs() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("it went on")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_stoppable(hangs())
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_signal_that_is_to_be_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
 

@@ -38,6 +38,6 @@ def test_every_failure_policy_has_words(policy: Policy) -> None:
     assert "which" in phrase(failure("crashed", disposition=policy))
 
 
-@pytest.mark.parametrize("disposition", set(get_args(Disposition)) - {"pass", "warn"})
+@pytest.mark.parametrize("disposition", sorted({*get_args(Disposition)} - {"pass", "warn"}))
 def test_every_way_to_stop_an_operation_has_words(disposition: Disposition) -> None:
     assert not phrase(outcome(disposition=disposition)).startswith("answered")

@@ -193,7 +193,8 @@ def test_the_value_of_a_variable_that_changed_is_told_of_and_not_told(tmp_path: 
     path.write_text(text.replace("opensesame", "openbarley"))
     said = untrusted(path, environment, "changed")
     assert "hooks.events.run.end[0].env.TOKEN: a value -> another value" in said
-    assert "open" not in said
+    assert "opensesame" not in said
+    assert "openbarley" not in said
 
 
 def test_asking_changes_nothing(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ SUSPEND = at_tools("ask", then="suspend", match={"tool": ["shell", "write_file"]
 
 def test_a_rule_speaks_of_what_it_fits_alone() -> None:
     rules = ToolRules([BLOCK])
-    assert rules.judge(call("shell")) == Judged(Block("no shells here", code="policy_denied"), "no-shell")
+    assert rules.judge(call("shell")) == Judged(
+        Block("no shells here (the rule 'no-shell')", code="policy_denied"), "no-shell"
+    )
     assert rules.judge(call("shells")) is rules.judge(call("read_file")) is NOTHING
 
 
@@ -63,10 +65,10 @@ def test_a_block_comes_before_an_escalation_before_a_suspension_and_the_first_of
 
 def test_each_rule_says_what_it_was_told_to() -> None:
     rules = ToolRules([ESCALATE])
-    assert rules.judge(call("shell")).outcome == Escalate("ask ops", queue="ops")
+    assert rules.judge(call("shell")).outcome == Escalate("ask ops (the rule 'hand-over')", queue="ops")
     timed = at_tools("ask", then="suspend", reason="sure?", editable=("command", "*"), expires_in=60.0)
     assert ToolRules([timed]).judge(call("shell")).outcome == Suspend(
-        "sure?", code="policy", editable=("call.arguments.command", "*"), expires_in=60.0
+        "sure? (the rule 'ask')", code="policy", editable=("call.arguments.command", "*"), expires_in=60.0
     )
 
 
@@ -88,7 +90,14 @@ def test_several_suspensions_are_one_request_with_every_reason_what_all_allow_an
         ]
     )
     assert rules.judge(call("shell")) == Judged(
-        Suspend("one; two", code="policy", editable=("call.arguments.y",), expires_in=9.0, on_timeout="escalate"), "a"
+        Suspend(
+            "one (the rule 'a'); two (the rule 'b'); one (the rule 'c')",
+            code="policy",
+            editable=("call.arguments.y",),
+            expires_in=9.0,
+            on_timeout="escalate",
+        ),
+        "a",
     )
 
 

@@ -15,6 +15,8 @@ from tenter.catalogue import CATALOGUE, TOOL_INVOKED
 from tenter.executors import HookEnded, HookStarted, command_hook
 from tenter.kernel import Blocked, Done, Event, Failed, Policy, Runtime, Suspended
 
+pytestmark = pytest.mark.timed
+
 # every way to fail, under every policy
 
 FAILURES: dict[str, dict[str, Any]] = {

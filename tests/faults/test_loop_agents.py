@@ -114,6 +114,7 @@ def test_a_stranger_in_the_place_of_the_events_file_ends_the_loop_with_1(harm: s
 # very many events
 
 
+@pytest.mark.timed
 def test_100000_events_are_all_kept_in_linear_time_and_bounded_memory(tmp_path: Path) -> None:
     spent: dict[int, float] = {}
     for count in (10_000, 100_000):
@@ -140,6 +141,7 @@ for n in range({count}):
     assert spent[100_000] < 10 * spent[10_000] + 5
 
 
+@pytest.mark.timed
 def test_events_of_40_processes_at_once_are_all_kept(tmp_path: Path) -> None:
     many = f"seq 40 | xargs -P 8 -I N {EMIT} work.nN payload-N"
     loop_project(tmp_path, f"{ONCE} && {many}; {LAST}")
@@ -172,6 +174,7 @@ signal.pause()
 """
 
 
+@pytest.mark.timed
 @pytest.mark.fault(7)
 @pytest.mark.parametrize("prints", ["head -c 40000000 /dev/zero", "yes a line of no great length | head -c 20000000"])
 def test_an_agent_that_prints_without_end_costs_no_memory(prints: str, tmp_path: Path) -> None:

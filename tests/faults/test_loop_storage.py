@@ -268,6 +268,7 @@ def held(folder: Path) -> Generator[sqlite3.Connection]:
         yield registry
 
 
+@pytest.mark.timed
 def test_a_registry_that_another_process_holds_is_told_with_the_process_and_within_bounds(tmp_path: Path) -> None:
     loop_project(tmp_path, f"{RAN}; {DONE}", hooks={"loop.start.pre": [suspends(tmp_path)]})
     with suspended(tmp_path) as loop:
@@ -294,6 +295,7 @@ def test_a_registry_that_another_process_holds_is_told_with_the_process_and_with
     assert runs(tmp_path) == 1
 
 
+@pytest.mark.timed
 def test_a_registry_that_is_held_for_a_moment_stops_nobody(tmp_path: Path) -> None:
     loop_project(tmp_path, f"{RAN}; [ $(wc -l < ran) = 1 ] && while [ ! -e go ]; do :; done; [ -e done ] && {DONE}")
     with living(cwd=tmp_path) as loop:

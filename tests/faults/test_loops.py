@@ -409,6 +409,7 @@ async def written(run: World) -> int:
     return sum(len(str(entry.content)) for entry in entries)
 
 
+@pytest.mark.timed
 async def test_a_hundred_thousand_events_of_one_iteration_cost_as_much_as_they_are_many(tmp_path: Path) -> None:
     async def times(number: int) -> float:
         few, _ = await seconds(tmp_path / f"few{number}", "some.thing", 10_000)
@@ -423,6 +424,7 @@ async def test_a_hundred_thousand_events_of_one_iteration_cost_as_much_as_they_a
         assert tries <= 3
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("answer", [None, Block("no")])
 async def test_many_plans_of_one_iteration_cost_as_much_as_they_are_many(tmp_path: Path, answer: Block | None) -> None:
     hooks = [says("plan.created.pre", answer)]

@@ -129,7 +129,7 @@ def test_of_two_processes_that_continue_a_dead_loop_one_does_and_the_other_hears
 
 @pytest.mark.fault(46)
 def test_a_resume_that_races_a_stop_has_one_end_that_both_are_told(tmp_path: Path) -> None:
-    for number in range(8):
+    for number in range(4):
         folder = tmp_path / str(number)
         folder.mkdir()
         with suspended(project(folder, f"{RAN}; exec sleep 60")) as loop:

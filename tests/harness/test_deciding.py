@@ -8,8 +8,7 @@ from tests.harness.world import BOTH, STORES
 from tests.journaled import asked, begun, entry, request
 
 from tenter.catalogue import ApprovalDecision, ApprovalReason, ApprovalRequest, DecisionKind
-from tenter.harness import deciding
-from tenter.harness.deciding import all_rows, decisions_on, only_open, rows_of
+from tenter.harness.deciding import decisions_on, only_open, still_open
 from tenter.journal import MemoryStore, Store, Stream
 from tenter.kernel import TenterError
 
@@ -33,11 +32,11 @@ def decision(one: ApprovalRequest, word: DecisionKind = "approve", at: float = 1
 async def test_a_run_waits_on_until_everything_is_decided(tmp_path: Path, kind: str) -> None:
     store = STORES[kind](tmp_path)
     one, other = requests = await waiting(store, request("r1", "q1"), request("r1", "q2"))
-    assert await decisions_on(store, requests, 1_500.0) is None
+    assert await decisions_on(store, requests, "r1", 1_500.0) is None
     second = await store.decide(decision(other))
-    assert await decisions_on(store, requests, 1_500.0) is None
+    assert await decisions_on(store, requests, "r1", 1_500.0) is None
     first = await store.decide(decision(one))
-    assert await decisions_on(store, requests, 1_500.0) == (first, second)
+    assert await decisions_on(store, requests, "r1", 1_500.0) == (first, second)
     await store.close()
 
 
@@ -49,7 +48,7 @@ async def test_a_rejection_counts_with_what_was_decided_before_it_and_withdraws_
     requests = await waiting(store, *(request("r1", name) for name in ("q1", "q2", "q3")))
     approved = await store.decide(decision(requests[2]))
     rejected = await store.decide(decision(requests[1], "reject"))
-    assert await decisions_on(store, requests, 1_500.0) == (rejected, approved)
+    assert await decisions_on(store, requests, "r1", 1_500.0) == (rejected, approved)
     await store.close()
 
 
@@ -57,15 +56,15 @@ async def test_a_rejection_counts_with_what_was_decided_before_it_and_withdraws_
 async def test_what_has_expired_is_decided_by_whoever_looks_and_only_then(tmp_path: Path, kind: str) -> None:
     store = STORES[kind](tmp_path)
     requests = await waiting(store, request("r1", "q1", reasons=[EXPIRES]), request("r1", "q2"))
-    assert await decisions_on(store, requests, 1_999.9) is None
-    assert [row.state for row in await all_rows(store, "r1")] == ["open", "open"]
-    expired = await decisions_on(store, requests, 2_000.0)
+    assert await decisions_on(store, requests, "r1", 1_999.9) is None
+    assert [row.state for row in await store.approvals(run="r1", state=None)] == ["open", "open"]
+    expired = await decisions_on(store, requests, "r1", 2_000.0)
     assert expired is not None
     assert [(one.request_id, one.decision, one.by, one.decided_at) for one in expired] == [
         ("q1", "expire", "tenter", 2_000.0)
     ]
-    assert [row.state for row in await all_rows(store, "r1")] == ["expired", "withdrawn"]
-    assert await decisions_on(store, requests, 3_000.0) == expired
+    assert [row.state for row in await store.approvals(run="r1", state=None)] == ["expired", "withdrawn"]
+    assert await decisions_on(store, requests, "r1", 3_000.0) == expired
     await store.close()
 
 
@@ -78,7 +77,7 @@ async def test_somebody_who_answers_as_it_expires_is_heard() -> None:
 
     store = Late()
     requests = await waiting(store, request("r1", "q1", reasons=[EXPIRES]))
-    decided = await decisions_on(store, requests, 2_000.0)
+    decided = await decisions_on(store, requests, "r1", 2_000.0)
     assert decided is not None
     assert [(one.decision, one.by) for one in decided] == [("approve", "ada")]
 
@@ -89,24 +88,35 @@ async def test_requests_of_sub_runs_are_looked_for_by_the_outermost_run() -> Non
         store, request("r1", "q1"), request("r2", "q1", root="r1"), request("r3", "q3", root="r1")
     )
     decided = [await store.decide(decision(one)) for one in (own, inner, deeper)]
-    assert await decisions_on(store, (own, inner, deeper), 1_500.0) == tuple(decided)
-    rows = await rows_of(store, (inner, deeper))
-    assert {("r2", "q1"), ("r3", "q3")} <= set(rows)
-    assert rows["r2", "q1"].request == inner
-    assert await rows_of(store, ()) == {}
+    assert await decisions_on(store, (own, inner, deeper), "r1", 1_500.0) == tuple(decided)
 
 
 async def test_a_request_that_is_not_on_record_is_not_decided() -> None:
-    assert await decisions_on(MemoryStore(), (request("r1", "q1", reasons=[EXPIRES]),), 3_000.0) is None
+    assert await decisions_on(MemoryStore(), (request("r1", "q1", reasons=[EXPIRES]),), "r1", 3_000.0) is None
 
 
-async def test_more_requests_than_a_page_holds_are_all_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deciding, "PAGE", 3)
-    store = MemoryStore()
-    for count in (2, 3, 4, 7):
-        run_id = f"r{count}"
-        await waiting(store, *(request(run_id, f"q{number}") for number in range(count)))
-        assert [row.request.id for row in await all_rows(store, run_id)] == [f"q{number}" for number in range(count)]
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_rejection_in_a_sub_run_ends_that_and_not_the_waiting_of_the_run_around_it(
+    tmp_path: Path, kind: str
+) -> None:
+    store = STORES[kind](tmp_path)
+    own, inner = requests = await waiting(store, request("r1", "q1"), request("r2", "q2", root="r1"))
+    rejected = await store.decide(decision(inner, "reject"))
+    assert await decisions_on(store, [inner], "r2", 1_500.0) == (rejected,)
+    state = (await store.approvals(run="r1", state=None))[0].state
+    assert (state == "open") == (await decisions_on(store, requests, "r1", 1_500.0) is None)
+    assert await still_open(store, requests) == ((own,) if state == "open" else ())
+    await store.close()
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_what_nobody_has_decided_is_still_open(tmp_path: Path, kind: str) -> None:
+    store = STORES[kind](tmp_path)
+    one, other = requests = await waiting(store, request("r1", "q1"), request("r1", "q2"))
+    assert await still_open(store, requests) == (one, other)
+    await store.decide(decision(one))
+    assert await still_open(store, (*requests, request("r1", "q3"))) == (other,)
+    await store.close()
 
 
 @pytest.mark.parametrize("kind", BOTH)

@@ -1,25 +1,39 @@
 """However a run comes to its end: it is on record where that can be, and whoever must hear of it does, once."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.harness.world import BOTH, STORES, calls, journal, of_kind, only_run, project, statuses, with_model
+from tests.harness.world import (
+    BOTH,
+    STORES,
+    after,
+    calls,
+    cut,
+    journal,
+    lines,
+    of_kind,
+    only_run,
+    project,
+    statuses,
+    with_model,
+)
 
 from tenter import Hook
 from tenter.catalogue import (
     ModelRequestEvent,
     ModelResponse,
+    OutputEvent,
     RunEndEvent,
     RunErrorEvent,
     RunStartEvent,
     TaskStateChangedEvent,
     ToolCall,
 )
-from tenter.harness import Harness, RunResult
-from tenter.journal import Entry, JournalError, MemoryStore, Stream
+from tenter.harness import Harness, RunResult, recording
+from tenter.journal import Entry, JournalError, MemoryStore, Recorded, Stream
 from tenter.kernel import hook
 from tenter.testing import FakeModel, assert_trace
 
@@ -323,17 +337,109 @@ def test_a_run_that_is_cut_off_before_its_end_is_on_record_is_marked(tmp_path: P
     assert asyncio.run(afterwards()) == ["cancelled"]
 
 
-@pytest.mark.fault(30)
-async def test_a_hook_that_starts_runs_in_a_circle_fails_and_every_run_ends(tmp_path: Path) -> None:
-    store, results = MemoryStore(), list[RunResult]()
+async def begun_before(path: Path, line: str, store: MemoryStore) -> str:
+    """A run whose process ended after that entry; its id."""
+    source = MemoryStore()
+    whole = await Harness.from_file(path, store=source).run("work", "go")
+    await cut(source, whole.run_id, await after(source, whole.run_id, line), store)
+    return whole.run_id
 
-    @hook("model.before", name="again")
-    async def again(event: ModelRequestEvent) -> None:
-        results.append(await harness.run("work"))
 
-    harness: Harness = Harness.from_file(project(tmp_path), hooks=[again], store=store)
-    await asyncio.wait_for(harness.run("work"), 20)
-    runs = await store.streams("run")
-    assert [run.status for run in runs] == ["failed", "blocked", *["completed"] * 7]
-    assert_trace(results[0], ["failure again recursion"])
-    await harness.close()
+class Gated(MemoryStore):
+    """Reads no more once it is told so: it waits, or it cannot."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: asyncio.Event | None = None
+        self.breaks: JournalError | None = None
+        self.left = 1000
+        """Pages that can be read."""
+
+    async def read(self, *args: Any, **named: Any) -> AsyncGenerator[Recorded]:
+        self.left -= 1
+        if self.left < 0 and self.waits is not None:
+            self.waits.set()
+            await asyncio.Event().wait()
+        if self.left < 0 and self.breaks is not None:
+            raise self.breaks
+        async for recorded in super().read(*args, **named):
+            yield recorded
+
+
+async def gated(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Gated, str]:
+    """A run that is gone on with in many pages, of which the third cannot be read."""
+    monkeypatch.setattr(recording, "PAGE", 3)
+    store = Gated()
+    run_id = await begun_before(path, "finished 0.request.received.0", store)
+    store.left = 2
+    return store, run_id
+
+
+async def left_as_it_was(path: Path, store: Gated, run_id: str) -> None:
+    """It was let go of."""
+    store.left = 1000
+    assert lines(await journal(store, run_id))[-2:] == ["resumed", "released"]
+    assert (await Harness.from_file(path, store=store).resume(run_id)).status == "completed"
+
+
+async def test_a_run_whose_record_cannot_be_read_to_its_end_is_left_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, witness = project(tmp_path, "Done."), Witness()
+    store, run_id = await gated(path, monkeypatch)
+    store.breaks = JournalError("damaged", "entry 7 is not what was written")
+    with pytest.raises(JournalError, match="not what was written"):
+        await Harness.from_file(path, hooks=[witness], store=store).resume(run_id)
+    assert witness.heard == []
+    await left_as_it_was(path, store, run_id)
+
+
+async def test_a_caller_that_is_cancelled_while_the_record_is_gone_through_leaves_the_run_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, witness = project(tmp_path, "Done."), Witness()
+    store, run_id = await gated(path, monkeypatch)
+    store.waits = asyncio.Event()
+    task = asyncio.ensure_future(Harness.from_file(path, hooks=[witness], store=store).resume(run_id))
+    await asyncio.wait_for(store.waits.wait(), 5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 5)
+    assert witness.heard == []
+    await left_as_it_was(path, store, run_id)
+
+
+async def test_a_run_that_goes_on_and_cannot_be_recorded_fails_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
+    path, witness, store = project(tmp_path, "Done."), Witness(), Failing(10)
+    run_id = await begun_before(path, "finished 0.request.received.0", store)
+    store.left = 2
+    failed = await Harness.from_file(path, hooks=[witness], store=store).resume(run_id)
+    assert failed.status == "failed"
+    assert failed.error is not None
+    assert failed.error.details["code"] == "journal"
+    assert witness.heard[-2:] == ["running->failed", "end failed"]
+    store.left = 1000
+    assert (await Harness.from_file(path, store=store).resume(run_id)).status == "completed"
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_run_that_goes_on_and_is_cancelled_by_its_caller_ends_cancelled(tmp_path: Path, kind: str) -> None:
+    path, witness, reached = project(tmp_path, "Done."), Witness(), asyncio.Event()
+    source = MemoryStore()
+    run_id = await begun_before(path, "finished 1.llm.invoked.0", source)
+    store = STORES[kind](tmp_path)
+    await cut(source, run_id, 1000, store)
+
+    @hook("output.before", name="waits")
+    async def waits(event: OutputEvent) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    async with Harness.from_file(path, hooks=[witness, waits], store=store) as harness:
+        task = asyncio.ensure_future(harness.resume(run_id))
+        await asyncio.wait_for(reached.wait(), 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+        assert await statuses(store, run_id) == ["cancelled"]
+    assert witness.heard == ["running->cancelled", "end cancelled"]

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.harness.world import BOTH, STORES, acting, journal, lines, only_run, processes, project
+from tests.harness.world import BOTH, STORES, act, acting, calls, journal, lines, only_run, processes, project
+from tests.outside import comes_true
 
 from tenter import Harness
 from tenter.executors import ProcessId, this_process
 from tenter.executors.process_id import started_by_proc
-from tenter.harness.held import HERE, Holder, RunHeld, check_free, claim, claim_of, claimed, kept_here
+from tenter.harness.held import HERE, Holder, RunHeld, check_free, claim, claim_of, claimed, is_here, kept_here
 from tenter.journal import Entry, JournalError, MemoryStore, SqliteStore, Store, Stream, StreamSummary
 from tenter.kernel import TenterError
 from tenter.testing import FakeClock
@@ -43,21 +44,31 @@ def test_who_has_a_run_is_read_from_its_summary_where_that_can_be_told() -> None
 
 def test_a_run_goes_on_once_in_this_process() -> None:
     check_free(summary(this_process(), socket.gethostname()))
-    with kept_here(STREAM, NOW):
+    store, other = MemoryStore(), MemoryStore()
+    with kept_here(store, STREAM, NOW):
         with pytest.raises(RunHeld, match=rf"run 'r1' goes on in process {os.getpid()} since {SINCE}; wait for it"):
-            kept_here(STREAM, NOW).__enter__()
-        with kept_here(Stream("run", "r2"), NOW):
-            assert set(HERE) == {STREAM, Stream("run", "r2")}
+            kept_here(store, STREAM, NOW).__enter__()
+        with kept_here(store, Stream("run", "r2"), NOW), kept_here(other, STREAM, NOW):
+            assert len(HERE) == 3
+        assert is_here(store, STREAM)
+        assert not is_here(other, STREAM)
     assert HERE == {}
+
+
+def test_two_harnesses_with_the_same_file_have_the_same_runs(tmp_path: Path) -> None:
+    stores = [SqliteStore(tmp_path / "journal.db") for _ in range(2)]
+    with kept_here(stores[0], STREAM, NOW):
+        assert is_here(stores[1], STREAM)
 
 
 @pytest.mark.fault(48)
 def test_a_process_of_another_host_counts_as_living_and_another_with_the_same_number_does_not() -> None:
-    with pytest.raises(RunHeld, match=rf"in process 7 on elsewhere since {SINCE}"):
+    with pytest.raises(RunHeld, match=rf"in process 7 on elsewhere since {SINCE};.*: '--accept holder'"):
         check_free(summary(ProcessId(7, "9"), "elsewhere"))
+    check_free(summary(ProcessId(7, "9"), "elsewhere"), vouched=True)
     parent = process_of(os.getppid())
     with pytest.raises(RunHeld, match=f"in process {parent.pid} since {SINCE}"):
-        check_free(summary(parent, socket.gethostname()))
+        check_free(summary(parent, socket.gethostname()), vouched=True)
     assert not Holder(process=ProcessId(parent.pid, "earlier"), host=socket.gethostname(), since=1).lives()
     assert not Holder(process=ProcessId(os.getpid(), "earlier"), host=socket.gethostname(), since=1).lives()
 
@@ -87,16 +98,25 @@ async def test_a_claim_is_an_entry_that_says_who_and_when(tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize("kind", BOTH)
-async def test_a_claim_of_what_is_not_there_or_is_over_appends_nothing(tmp_path: Path, kind: str) -> None:
+async def test_a_claim_of_what_is_over_leaves_it_over_and_of_what_is_not_there_appends_nothing(
+    tmp_path: Path, kind: str
+) -> None:
     store = STORES[kind](tmp_path)
     with pytest.raises(TenterError, match="the journal holds no run"):
         await claim(store, STREAM, by="", now=NOW)
     await begun(store)
     await store.append(STREAM, [Entry(kind="status", time=2, content={"status": "completed"})])
-    assert (await claim(store, STREAM, by="", now=NOW)).status == "completed"
+    async with claimed(store, STREAM, by="", clock=FakeClock(NOW)) as before:
+        assert before.status == "completed"
+        held = await store.summary(STREAM)
+        assert held is not None
+        assert (held.status, held.holder != "") == ("completed", True)
+    now = await store.summary(STREAM)
     kinds = lines(await journal(store, "r1"))
     await store.close()
-    assert kinds == ["run", "status"]
+    assert now is not None
+    assert (now.status, now.holder) == ("completed", "")
+    assert kinds == ["run", "status", "resumed", "released"]
 
 
 class Raced(MemoryStore):
@@ -157,7 +177,7 @@ async def test_what_ended_meanwhile_is_not_let_go_of() -> None:
 @pytest.mark.fault(45)
 @pytest.mark.parametrize("kind", BOTH)
 async def test_of_two_who_go_on_at_once_one_does_and_the_other_hears_who(tmp_path: Path, kind: str) -> None:
-    path = acting(tmp_path, {"tool_calls": [{"name": "act", "arguments": {"mark": "a"}}]}, "Done.", tool=RISKY)
+    path = acting(tmp_path, act("a"), "Done.", tool=RISKY)
     async with processes(path, kind) as made:
         waiting = await made.harness().run("work")
         await made.harness().approve(waiting.run_id, by="ada")
@@ -203,8 +223,7 @@ async def test_a_run_of_a_living_process_is_told_by_its_number_and_one_that_was_
 ) -> None:
     (tmp_path / "my_tools.py").write_text(STANDS)
     settings = {"tools": {"act": {"python": "./my_tools.py:act", "idempotent": True}}}
-    turn = {"tool_calls": [{"name": "act", "arguments": {}}]}
-    path = project(tmp_path, turn, "Done.", tools=["act"], settings=settings)
+    path = project(tmp_path, calls(("act", {})), "Done.", tools=["act"], settings=settings)
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -229,6 +248,48 @@ async def test_a_run_of_a_living_process_is_told_by_its_number_and_one_that_was_
     result = await harness.resume(run_id)
     await harness.close()
     assert (result.status, result.output) == ("completed", "Done.")
+
+
+RESUMES = """\
+import asyncio, sys
+from tenter import Harness
+from tenter.harness import RunHeld
+
+async def main():
+    async with Harness.from_file(sys.argv[1]) as harness:
+        try:
+            print((await harness.resume(sys.argv[2])).status)
+        except RunHeld as held:
+            print(held)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.fault(45)
+async def test_of_two_processes_that_go_on_at_once_one_does_and_the_other_hears_which_and_since_when(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "my_tools.py").write_text(STANDS)
+    settings = {"tools": {"act": {"python": "./my_tools.py:act", "risk": "high"}}}
+    path = project(tmp_path, calls(("act", {})), "Done.", tools=["act"], settings=settings)
+    async with Harness.from_file(path) as harness:
+        waiting = await harness.run("work", "go")
+        await harness.approve(waiting.run_id, by="ada")
+    command = [sys.executable, "-c", RESUMES, str(path), waiting.run_id]
+    children = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        assert await comes_true(lambda: any(child.poll() is not None for child in children), within=20)
+        (loser,) = [child for child in children if child.poll() is not None]
+        (winner,) = [child for child in children if child is not loser]
+        heard, _ = loser.communicate(timeout=10)
+        done, _ = winner.communicate("", timeout=10)
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate(timeout=10)
+    assert f"run '{waiting.run_id}' goes on in process {winner.pid} since 2" in heard
+    assert done.split() == ["acting", "completed"]
 
 
 async def test_a_journal_that_is_closed_raises_what_it_does() -> None:

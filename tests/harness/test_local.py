@@ -35,7 +35,7 @@ from tenter.catalogue import (
 )
 from tenter.controls import FUZZY_PAIRS, Account
 from tenter.harness.local import LocalEngine
-from tenter.harness.parts import Run, Step
+from tenter.harness.parts import Run
 from tenter.journal import JournalError, MemoryStore, SqliteStore, Store
 from tenter.kernel import Block, Blocked, Done, Event, Redactor, Runtime, Trace, hook
 from tenter.testing import FakeClock
@@ -99,6 +99,7 @@ def engine(store: Store, *hooks: object, **changes: Any) -> LocalEngine:
         "bodies": BODIES,
         "account": Account(Budgets()),
         "spawn": spawns_nothing,
+        "end_subtask": spawns_nothing,
         **changes,
     }
     return LocalEngine(Run(**settings))

@@ -26,7 +26,8 @@ from tenter.harness.parts import Run
 from tenter.harness.recording import Recording
 from tenter.harness.replay import Incomplete, ReplayDiverged
 from tenter.journal import Entry, MemoryStore, Stream
-from tenter.kernel import Block, Blocked, Done, Event, Failed, OperationFailed, Unknown, hook
+from tenter.kernel import Block, Blocked, Done, Failed, OperationFailed, Unknown, hook
+from tenter.testing import FakeClock
 
 STREAM = Stream("run", "run-1")
 TOOLS = {"shell": ToolInfo(name="shell", idempotent=True)}
@@ -63,7 +64,7 @@ async def recorded(*hooks: object, **changes: Any) -> MemoryStore:
 
 def counting(fired: list[str]) -> tuple[object, ...]:
     @hook("input.before", "tool.before", "tool.after", observe=True)
-    def look(event: Event) -> None:
+    def look(event: Any) -> None:
         fired.append(event.op.id)
 
     return (look,)
@@ -152,7 +153,7 @@ async def test_where_the_loop_asks_for_something_else_the_path_is_named_and_noth
 
 @pytest.mark.parametrize("event", [CHANGE, FAILURE])
 async def test_who_was_told_of_an_end_that_did_not_come_is_told_of_another(event: Any) -> None:
-    operation = TASK_STATE_CHANGED if event is CHANGE else ACTIVITY_FAILED
+    operation: Any = TASK_STATE_CHANGED if event is CHANGE else ACTIVITY_FAILED
     path = f"1.{operation.name}.0"
     store = await recorded()
     first = await again(store)
@@ -267,3 +268,17 @@ async def test_a_record_that_was_left_is_asked_for_no_more() -> None:
     one = await again(store)
     one.leave_record()
     assert isinstance(await one.run("5.tool.invoked.0", TOOL_INVOKED, CALL), Done)
+
+
+async def test_side_by_side_the_time_is_that_of_the_last_that_ended_whoever_is_asked_for_last() -> None:
+    store, clock = MemoryStore(), FakeClock()
+    first = engine(store, clock=clock)
+    await first.begin({"task": "work"})
+    for index in range(2):
+        clock.advance(10)
+        await first.run(f"1.tool.invoked.{index}", TOOL_INVOKED, CALL)
+    one = await again(store)
+    for index in (1, 0):
+        await one.run(f"1.tool.invoked.{index}", TOOL_INVOKED, CALL)
+    assert one.now() == one.now("1.tool.invoked.1") == clock.now()
+    assert one.now("1.tool.invoked.0") == clock.now() - 10

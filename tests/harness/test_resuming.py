@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.harness.world import (
+    ACT,
     BOTH,
     STORES,
     act,
@@ -70,14 +71,14 @@ async def test_wherever_its_process_ended_a_run_comes_to_the_same_end_and_nothin
     tmp_path: Path, risk: str
 ) -> None:
     path = acting(tmp_path, ONCE, "Done.", tool={"risk": risk})
-    source, run_id = await asked_and_done(path)
-    records = await journal(source, run_id)
     told: list[str] = []
 
     @hook("input.before", "model.before", "tool.before", "output.before", "approval.resolved", observe=True)
-    def look(event: Event) -> None:
+    def look(event: Any) -> None:
         told.append(event.op.id)
 
+    source, run_id = await asked_and_done(path, look)
+    records = await journal(source, run_id)
     setup = set_up(path, (look,), Given(store=MemoryStore(), clock=FakeClock()))
     reasons: dict[str, int] = {}
     first = 1 if risk == "medium" else [one.entry.kind for one in records].index("approval_requested")
@@ -105,10 +106,10 @@ async def test_wherever_its_process_ended_a_run_comes_to_the_same_end_and_nothin
 TOOL = "1.tool.invoked.0"
 
 
-async def asked_and_done(path: Path) -> tuple[MemoryStore, str]:
+async def asked_and_done(path: Path, *hooks: object) -> tuple[MemoryStore, str]:
     """A run to its end, whatever a person is asked on the way."""
     store = MemoryStore()
-    harness = Harness.from_file(path, store=store, clock=FakeClock(), random=FakeRandom(7))
+    harness = Harness.from_file(path, hooks=hooks, store=store, clock=FakeClock(), random=FakeRandom(7))
     result = await harness.run("work", "go")
     while result.status == "awaiting_approval":
         await harness.approve(result.run_id, by="ada")
@@ -127,7 +128,8 @@ def finished(records: Sequence[Recorded], started: Mapping[str, Any]) -> bool:
 @pytest.mark.parametrize("kind", BOTH)
 async def test_what_is_on_record_fires_no_hook_again(tmp_path: Path, kind: str) -> None:
     path, fired = acting(tmp_path, ONCE, "Done."), list[str]()
-    source, result = await whole(path)
+    source, result = await whole(path, *listeners(fired))
+    fired.clear()
     store = STORES[kind](tmp_path)
     await cut(source, result.run_id, await after(source, result.run_id, "finished 2.tool_calls.extracted.0"), store)
     again = await go_on(path, store, result.run_id, *listeners(fired))
@@ -182,10 +184,13 @@ class Ends(Hook):
 
 
 @pytest.mark.parametrize("kind", BOTH)
-async def test_whoever_opens_a_run_that_nobody_told_of_its_end_tells_of_it_once(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("entry", ["status", "result"])
+async def test_whoever_opens_a_run_that_nobody_told_of_its_end_tells_of_it_once(
+    tmp_path: Path, kind: str, entry: str
+) -> None:
     path = project(tmp_path, "Done.")
-    source, result = await whole(path)
-    entries = lines(await journal(source, result.run_id)).index("status") + 1
+    source, result = await whole(path, Ends())
+    entries = await after(source, result.run_id, entry)
     async with processes(path, kind) as made:
         await cut(source, result.run_id, entries, made.store)
         ends = Ends()
@@ -205,21 +210,31 @@ async def test_an_end_that_the_record_does_not_lead_to_is_told_as_it_is_recorded
     tmp_path: Path, kind: str, stored: bool
 ) -> None:
     path = acting(tmp_path, ONCE, "Done.")
-    source, result = await whole(path)
+    source, result = await whole(path, Ends())
     async with processes(path, kind) as made:
         await cut(source, result.run_id, await after(source, result.run_id, "acting 1.tool.invoked.0"), made.store)
-        error = {"code": "cancelled", "message": "the run was cancelled", "details": {}}
+        error: dict[str, object] = {"code": "cancelled", "message": "the run was cancelled", "details": {}}
         end: list[Entry] = [Entry(kind="status", time=1, content={"status": "cancelled", "code": "cancelled"})]
         if stored:
-            content = {"status": "cancelled", "output": "half", "error": error, "usage": {}, "cost_usd": None}
+            content: dict[str, object] = {
+                "status": "cancelled",
+                "output": "half",
+                "error": error,
+                "usage": {},
+                "cost_usd": None,
+            }
             end.append(Entry(kind="result", time=1, content=content))
         await made.store.append(Stream("run", result.run_id), end)
         ends = Ends()
         again = await made.harness(ends).resume(result.run_id)
         assert again.status == "cancelled"
-        assert (again.error is not None, again.output) == (stored, "half" if stored else None)
-        assert ends.heard == ["end cancelled cancelled half" if stored else "end cancelled None"]
-        assert lines(await journal(made.store, result.run_id))[-2:] == ["started 0.run.0", "finished 0.run.0"]
+        assert again.error is not None
+        assert again.error.message.startswith(
+            "the run was cancelled" if stored else "how it came to that was not stored"
+        )
+        assert ends.heard == [f"end cancelled {again.error.code} {'half' if stored else None}"]
+        told = [line for line in lines(await journal(made.store, result.run_id)) if line != "released"]
+        assert told[-2:] == ["started 0.run.0", "finished 0.run.0"]
 
 
 def changed(path: Path, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,21 +287,22 @@ async def test_every_part_that_changed_is_named_and_a_name_of_none_is_refused(
     with pytest.raises(SpecChanged) as raised:
         await go_on(path, store, result.run_id, accept=("task",))
     assert set(raised.value.changed) == {"tools", "loop_version"}
-    with pytest.raises(TenterError, match="'taks' is no part that can change; there are task, "):
+    with pytest.raises(TenterError, match="'taks' is nothing that can be accepted; there are task, "):
         await go_on(path, store, result.run_id, accept=("taks",))
 
 
 @pytest.mark.parametrize("kind", BOTH)
 async def test_a_run_that_does_something_else_now_is_left_as_it_was_and_the_first_difference_is_named(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: str
 ) -> None:
     path = acting(tmp_path, ONCE, "Done.", tool={"risk": "high"})
     async with processes(path, kind) as made:
         waiting = await made.harness().run("work", "go")
         before = await journal(made.store, waiting.run_id)
-        changed(path, "task", monkeypatch)
+        tools = tmp_path / "my_tools.py"
+        tools.write_text(ACT.replace('mark: str = ""', 'mark: str = "none"'))  # the model would be told another tool
         with pytest.raises(ReplayDiverged, match=r"replay_diverged at 1\.llm\.invoked\.0: ") as raised:
-            await made.harness().resume(waiting.run_id, accept=["task"])
+            await made.harness().resume(waiting.run_id)
         assert raised.value.path == "1.llm.invoked.0"
         records = await journal(made.store, waiting.run_id)
         assert records[: len(before)] == before
@@ -352,3 +368,30 @@ async def test_a_run_that_goes_on_is_as_far_in_its_deadline_steps_and_use_as_it_
     assert [one.op.path for one in asked] == ["2.llm.invoked.0"]
     assert [message.role for message in asked[0].request.messages] == ["system", "user", "assistant", "tool"]
     assert asked[0].envelope.run_id == result.run_id
+
+
+async def test_what_hooks_outside_the_process_told_before_goes_on_with_the_run(tmp_path: Path) -> None:
+    verdict = '{\\"metadata\\": {\\"n\\": 1}}'
+    command = {"name": "meta", "script": f'printf "{verdict}"', "verdict": "json", "on_error": "block"}
+    hooks = {"events": {"tool.before": [{**command, "mutate": {"enabled": True}}]}}
+    path = acting(tmp_path, ONCE, "Done.", settings={"hooks": hooks})
+    source, result = await whole(path)
+    store = MemoryStore()
+    await cut(source, result.run_id, await after(source, result.run_id, "finished 1.tool.invoked.0"), store)
+    kept: list[object] = []
+
+    @hook("model.before", observe=True)
+    def look(event: ModelRequestEvent) -> None:
+        kept.append(setup.sink.accumulated(event))
+
+    setup = set_up(path, (look,), Given(store=store))
+    assert (await Harness(setup).resume(result.run_id)).status == "completed"
+    assert kept == [{"hook_metadata": {"meta": {"n": 1}}}]
+
+
+async def test_a_harness_that_was_closed_goes_on_with_nothing(tmp_path: Path) -> None:
+    harness = Harness.from_file(project(tmp_path), store=MemoryStore())
+    await harness.close()
+    for going_on in (harness.resume("r"), harness.cancel("r")):
+        with pytest.raises(TenterError, match="this harness was closed"):
+            await going_on

@@ -28,11 +28,18 @@ from tests.outside import alive_with, comes_true, leaves_nothing
 
 from tenter import Harness, Hook, RunResult, hook
 from tenter.agent import LOOP_VERSION
-from tenter.catalogue import Limits, ModelRequestEvent, ModelResponse, RunEndEvent, TaskStateChangedEvent
-from tenter.harness import runs
+from tenter.catalogue import (
+    HelpRequestEvent,
+    Limits,
+    ModelRequestEvent,
+    ModelResponse,
+    RunEndEvent,
+    TaskStateChangedEvent,
+)
+from tenter.harness import watching
 from tenter.journal import JournalError, MemoryStore, Stream, verify
 from tenter.kernel import TenterError
-from tenter.testing import FakeClock, FakeModel, FakeRandom
+from tenter.testing import FakeClock, FakeModel, FakeRandom, assert_trace
 
 RISKY = {"risk": "high"}
 
@@ -105,16 +112,16 @@ async def test_a_run_of_another_harness_is_asked_to_end_and_sees_that_soon(tmp_p
         took = loop.time() - asked
         (request,) = of_kind(await journal(made.store, run_id), "cancel_requested")
         assert await made.store.cancelling() == frozenset()
-    assert (request["by"], "enough" in request["reason"]) == ("ada", True)
+    assert request == {"reason": "the run was cancelled by ada: enough"}
     assert (result.status, witness.heard[-1]) == (
         "cancelled",
-        "end cancelled: the run was cancelled from another process",
+        "end cancelled: the run was cancelled by ada: enough",
     )
     assert took < 3
 
 
 def test_a_run_looks_four_times_a_second_whether_it_is_to_end() -> None:
-    assert runs.LOOK_SECONDS == 0.25
+    assert watching.LOOK_SECONDS == 0.25
 
 
 async def test_what_the_journal_cannot_tell_ends_no_run_and_it_is_looked_again(
@@ -131,7 +138,9 @@ async def test_what_the_journal_cannot_tell_ends_no_run_and_it_is_looked_again(
             again.set()
             return frozenset({"none"})
 
-    monkeypatch.setattr(runs, "LOOK_SECONDS", 0.005)
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.005)
+    troubles: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: troubles.append(context))
     witness = Witness(pausing=True)
     async with Harness.from_file(project(tmp_path), hooks=[witness], store=Unwilling()) as harness:
         task = await running(harness, witness)
@@ -140,6 +149,7 @@ async def test_what_the_journal_cannot_tell_ends_no_run_and_it_is_looked_again(
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+    assert troubles == []
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -158,6 +168,40 @@ async def test_a_run_that_waits_is_ended_by_anybody_and_asks_nobody_any_more(tmp
     assert (result.status, result.approvals, acted(tmp_path)) == ("cancelled", (), [])
     assert (result.usage, result.started_at) == (waiting.usage, waiting.started_at)
     assert witness.heard == ["awaiting_approval->cancelled", "end cancelled: the run was cancelled by ada"]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_run_that_is_asked_to_end_just_as_it_begins_to_wait_ends(tmp_path: Path, kind: str) -> None:
+    told: list[object] = []
+
+    @hook("help.requested.pre", observe=True)
+    async def asks(event: HelpRequestEvent) -> None:
+        told.append(await other.cancel(event.request.run_id, by="ada"))
+
+    async with processes(acting(tmp_path, act("a"), "Done.", tool=RISKY), kind) as made:
+        other = made.harness()
+        result = await made.harness(asks).run("work", "go")
+        assert (await statuses(made.store, result.run_id))[-1] == "cancelled"
+        assert await made.store.approvals() == []
+    assert told == [None]
+    assert (result.status, acted(tmp_path)) == ("cancelled", [])
+    assert result.error is not None
+    assert result.error.message == "the run was cancelled by ada"
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_run_whose_request_has_expired_can_be_cancelled_and_nobody_decides_on_it(
+    tmp_path: Path, kind: str
+) -> None:
+    rule = {"name": "ask", "at": "tool.before", "then": "suspend", "reason": "sure?", "expires_in_seconds": 5}
+    clock = FakeClock()
+    async with processes(acting(tmp_path, act("a"), settings={"policy": [rule]}), kind) as made:
+        waiting = await made.harness(clock=clock).run("work", "go")
+        clock.advance(60)
+        result = await made.harness(clock=clock).cancel(waiting.run_id)
+        assert [row.state for row in await made.store.approvals(state=None)] == ["withdrawn"]
+    assert result is not None
+    assert result.status == "cancelled"
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -247,4 +291,20 @@ async def test_the_head_is_empty_where_the_journal_does_not_tell_any_more(tmp_pa
     harness = with_model(project(tmp_path), FakeModel([answer]), store=store)
     result = await harness.run("work")
     assert (result.status, result.journal_head) == ("failed", "")
+    await harness.close()
+
+
+@pytest.mark.fault(30)
+async def test_a_hook_that_starts_runs_in_a_circle_fails_and_every_run_ends(tmp_path: Path) -> None:
+    store, results = MemoryStore(), list[RunResult]()
+
+    @hook("model.before", name="again")
+    async def again(event: ModelRequestEvent) -> None:
+        results.append(await harness.run("work"))
+
+    harness: Harness = Harness.from_file(project(tmp_path), hooks=[again], store=store)
+    await asyncio.wait_for(harness.run("work"), 20)
+    runs = await store.streams("run")
+    assert [run.status for run in runs] == ["failed", "blocked", *["completed"] * 7]
+    assert_trace(results[0], ["failure again recursion"])
     await harness.close()

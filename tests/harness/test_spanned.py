@@ -1,8 +1,11 @@
 """A sub-run between the two ends of its span."""
 
+from typing import cast
+
 from tests.harness.world import ENVELOPE, OP
 
 from tenter.catalogue import CATALOGUE, SUBTASK_SPAWNED, SubtaskResult, SubtaskSpawnedEvent, SubtaskSpawnEvent, TaskRef
+from tenter.harness.record import Ending
 from tenter.harness.spanned import Open, came_of, not_spawned
 from tenter.kernel import Blocked, Done, Failed, Runtime, Trace, hook
 
@@ -42,11 +45,11 @@ async def test_an_open_span_keeps_what_the_sub_run_is_given_or_why_there_is_none
 
     span = Runtime(CATALOGUE, [look]).span(SUBTASK_SPAWNED, trace=Trace())
     opened = await span.open(SPAWN)
-    changed = Done(SPAWN.replace(input="another part"))
-    assert Open.of(span, SPAWN, changed) == Open(span, SPAWN.replace(input="another part"))
+    changed = cast("Ending", Done(SPAWN.replace(input="another part")))
+    assert Open.of(span, OP, SPAWN, changed) == Open(span, OP, SPAWN.replace(input="another part"))
     refused = Blocked(reason="no", code="policy_denied", hook="guard")
-    assert Open.of(span, SPAWN, refused) == Open(span, SPAWN, refused)
+    assert Open.of(span, OP, SPAWN, refused) == Open(span, OP, SPAWN, refused)
     assert isinstance(opened, Done)
-    ended = await Open.of(span, SPAWN, opened).close(came_of(SPAWN, RESULT))
+    ended = await Open.of(span, OP, SPAWN, cast("Ending", opened)).close(came_of(SPAWN, RESULT))
     assert isinstance(ended, Done)
     assert (ended.event, heard) == (came_of(SPAWN, RESULT), ["completed"])

@@ -1,6 +1,7 @@
 """Branches side by side: their results in order, a bounded number at a time, none left behind."""
 
 import asyncio
+import inspect
 import math
 from collections.abc import Coroutine
 
@@ -31,15 +32,15 @@ async def test_the_results_come_in_the_order_of_the_branches_whoever_ended_first
 
 async def test_a_thousand_branches_do_not_run_all_at_once() -> None:
     now, most = 0, 0
-    full = asyncio.Event()
+    loop = asyncio.get_running_loop()
 
     async def branch(number: int) -> int:
         nonlocal now, most
         now += 1
         most = max(now, most)
-        if now == MOST:
-            full.set()
-        await full.wait()
+        others_begin = loop.create_future()
+        loop.call_soon(others_begin.set_result, None)
+        await others_begin
         now -= 1
         return number
 
@@ -62,10 +63,12 @@ async def test_the_first_that_raises_cancels_the_others_and_is_raised_itself() -
     async def breaks() -> int:
         return 1 // math.floor(0.5)
 
-    branches = [patient(0), patient(1), breaks(), *(value(number) for number in range(3, MOST + 9))]
+    waiting = [value(number) for number in range(9)]
+    branches = [*(patient(number) for number in range(1, MOST)), breaks(), *waiting]
     with pytest.raises(ZeroDivisionError):
         await asyncio.wait_for(together(branches), 5)
-    assert cancelled == [0, 1]
+    assert sorted(cancelled) == list(range(1, MOST))
+    assert {inspect.getcoroutinestate(branch) for branch in waiting} == {inspect.CORO_CLOSED}
 
 
 async def test_what_a_branch_raises_out_of_groups_of_its_own_is_raised_alone() -> None:

@@ -350,3 +350,14 @@ def test_whatever_is_asked_for_the_walk_agrees_with_the_system_and_stays_inside(
     assert found.is_relative_to(workspace.root)
     if found.exists():
         assert found == Path(os.path.realpath(asked if asked.startswith("/") else f"{root}/{asked}"))
+
+
+@pytest.mark.parametrize("path", [".tenter/journal.db", "a/../.tenter", "nested/.tenter/new", "link/journal.db"])
+def test_what_tenter_keeps_on_record_is_out_of_reach(tmp_path: Path, path: str) -> None:
+    for name in (".tenter", "a", "nested"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to(".tenter")
+    (tmp_path / ".tenter" / "journal.db").write_text("kept")
+    with pytest.raises(ToolError, match="where tenter keeps its records"), Workspace.at(tmp_path).locate(path):
+        pass
+    assert (tmp_path / ".tenter" / "journal.db").read_text() == "kept"

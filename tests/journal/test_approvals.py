@@ -163,22 +163,62 @@ async def test_a_decision_stands_in_the_stream_of_the_run_that_asked(open_store:
 
 @over_every_store
 @pytest.mark.parametrize(("kind", "at", "state"), [("reject", 1.5, "rejected"), ("expire", 2.0, "expired")])
-async def test_a_rejection_and_an_expiry_withdraw_what_else_is_open_of_the_same_root(
+async def test_a_rejection_and_an_expiry_withdraw_what_else_is_open_of_the_same_run_alone(
     kind: DecisionKind, at: float, state: str, open_store: OpenStore, tmp_path: Path
 ) -> None:
     async with opened(open_store(tmp_path)) as store:
         timed = request("a", reasons=[{"expires_at": 2.0}])
-        below = [request(name, "child", root_run_id="r1") for name in "cd"]
-        await suspended(store, timed, request("b"), *below, request("e", "other"))
-        await store.decide(decision("d", "child"))
+        below = request("c", "child", root_run_id="r1")
+        await suspended(store, timed, request("b"), request("d"), below, request("e", "other"))
+        await store.decide(decision("d"))
         await store.decide(decision("a", kind=kind, at=at, reason="no"))
-        assert await states(store) == {"a": state, "b": "withdrawn", "c": "withdrawn", "d": "approved", "e": "open"}
-        with pytest.raises(
-            DecisionRefused, match="'c' of run 'child' was withdrawn, because the request 'a'"
-        ) as caught:
-            await store.decide(decision("c", "child"))
+        assert await states(store) == {"a": state, "b": "withdrawn", "d": "approved", "c": "open", "e": "open"}
+        with pytest.raises(DecisionRefused, match="'b' of run 'r1' was withdrawn, because the request 'a'") as caught:
+            await store.decide(decision("b"))
         assert caught.value.why == "decided"
-        assert ("by 'anna' at 1970-01-01T00:00:01Z (no)" in str(caught.value)) == (kind == "reject")
+        said = {
+            "reject": "was rejected by 'anna' at 1970-01-01T00:00:01Z (no)",
+            "expire": "expired at 1970-01-01T00:00:02Z",
+        }
+        assert said[kind] in str(caught.value)
+
+
+@over_every_store
+async def test_what_is_rejected_below_a_run_leaves_its_own_requests_and_those_beside_it(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async with opened(open_store(tmp_path)) as store:
+        beside = [request(name, run, root_run_id="r1") for name, run in (("b", "one"), ("c", "one"), ("d", "two"))]
+        await suspended(store, request("a"), *beside)
+        await store.decide(decision("b", "r1", "reject"))
+        assert await states(store) == {"a": "open", "b": "rejected", "c": "withdrawn", "d": "open"}
+        assert await store.decide(decision("d", "r1")) == decision("d", "two")
+
+
+@over_every_store
+async def test_one_request_is_found_by_its_run_or_the_root_of_that_in_whatever_state(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async with opened(open_store(tmp_path)) as store:
+        assert await store.request("r1", "a") is None
+        asked = [request("a"), *(request(name, "child", root_run_id="r1", at=2.0) for name in "ab")]
+        await suspended(store, *asked)
+        for run, name, expected in (("r1", "a", 0), ("child", "a", 1), ("child", "b", 2), ("r1", "b", 2)):
+            row = await store.request(run, name)
+            assert row is not None
+            assert (row.request, row.state, row.decision) == (asked[expected], "open", None)
+            assert row in await store.approvals(run=run)
+        assert [await store.request(*wrong) for wrong in (("r1", "c"), ("r2", "a"), ("r2", "b"))] == [None] * 3
+        decided = await store.decide(decision("b", "r1", "reject"))
+        for run in ("r1", "child"):
+            row = await store.request(run, "b")
+            assert row is not None
+            assert (row.state, row.decision) == ("rejected", decided)
+        await store.append(run_stream("child"), [entry("result", 5, status="failed")])
+        await store.append(run_stream("r1"), [status("cancelled", 9)])
+        await store.prune(before=6)
+        assert [await store.request(run, "b") for run in ("r1", "child")] == [None, None]
+        assert (await store.request("r1", "a")) is not None
 
 
 @over_every_store
@@ -190,9 +230,10 @@ async def test_a_run_that_is_over_has_no_open_request_nor_have_those_below_it(
         await suspended(store, request("a"), request("b", "child", root_run_id="r1"), request("c", "other"))
         await store.append(run_stream("r1"), [last])
         assert await states(store) == {"a": "withdrawn", "b": "withdrawn", "c": "open"}
-        with pytest.raises(DecisionRefused, match=r"'a' of run 'r1' was withdrawn, because its run is over") as caught:
-            await store.decide(decision("a"))
-        assert caught.value.why == "finished"
+        for name, why in (("a", "its run is over"), ("b", "the run 'r1' around its run is over")):
+            with pytest.raises(DecisionRefused, match=f"was withdrawn, because {why}") as caught:
+                await store.decide(decision(name))
+            assert caught.value.why == "finished"
 
 
 @over_every_store

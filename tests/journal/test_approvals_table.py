@@ -10,7 +10,7 @@ from tests.journal.world import asking, decision, entry, opened, read, request, 
 
 from tenter.journal import tables
 from tenter.journal.approvals import ApprovalState, Cursor, decision_in
-from tenter.journal.approvals_table import FIND, FIND_ELSEWHERE, asked, note, page_statement
+from tenter.journal.approvals_table import FIND, FIND_ELSEWHERE, asked, note, page_statement, request as request_of
 from tenter.journal.database import Database
 from tenter.journal.deciding import DecisionRefused
 from tenter.journal.entry import genesis, verify
@@ -107,6 +107,7 @@ def test_a_page_and_a_decision_cost_the_same_with_10_and_with_10000_open_request
                 partial(database.approvals, run=None, state="open", after=None, limit=10),
                 partial(database.approvals, run=None, state=None, after=middle, limit=10),
                 partial(database.approvals, run="r25", state="open", after=None, limit=10),
+                partial(database.request, "r25", "a"),
                 partial(database.decide, decision("a", "r25", "reject")),
                 partial(database.append, run_stream("r26"), prepare([status("cancelled")])),
                 database.cancelling,
@@ -140,6 +141,7 @@ def test_the_runs_own_request_comes_before_that_of_a_run_below_it() -> None:
             connection.execute(INSERT, entry_row(number, seal(genesis(stream), prepared)[0]))
             note(connection, stream, row_id(number, 1), prepared[0].entry)
         assert asked(connection, decision("a")).request == own
+        assert request_of(connection, "r1", "a") == asked(connection, decision("a"))
         assert asked(connection, decision("a", "child")).request == below
         connection.execute("DELETE FROM approvals WHERE run = 'r1'")
         assert asked(connection, decision("a")).request == below

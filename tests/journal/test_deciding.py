@@ -53,7 +53,10 @@ def test_a_decision_that_nobody_can_read_any_more_still_is_one() -> None:
     ("decided", "expected"),
     [
         (None, ("finished", "because its run is over (it is 'cancelled')")),
-        (decision("b", kind="expire"), ("decided", "because the request 'b' of the same run expired")),
+        (
+            decision("b", kind="expire"),
+            ("decided", "because the request 'b' of the same run expired at 1970-01-01T00:00:02Z"),
+        ),
         (
             decision("b", kind="reject", by="ben"),
             ("decided", "because the request 'b' of the same run was rejected by 'ben' at 1970-01-01T00:00:02Z"),
@@ -63,6 +66,18 @@ def test_a_decision_that_nobody_can_read_any_more_still_is_one() -> None:
 def test_a_withdrawn_request_tells_why_it_was(decided: ApprovalDecision | None, expected: tuple[str, str]) -> None:
     why, text = _refusal(decision("a"), _row(request("a"), "withdrawn", decided), "cancelled")
     assert (why, text) == (expected[0], f"the request 'a' of run 'r1' was withdrawn, {expected[1]}")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("awaiting_approval", "because the run 'r0' around its run is over"),
+        ("cancelled", "because its run is over (it is 'cancelled')"),
+    ],
+)
+def test_a_request_that_was_withdrawn_with_the_root_tells_which_run_is_over(status: str, said: str) -> None:
+    row = _row(request("a", root_run_id="r0"), "withdrawn")
+    assert _refusal(decision("a"), row, status) == ("finished", f"the request 'a' of run 'r1' was withdrawn, {said}")
 
 
 @pytest.mark.parametrize("kind", ["approve", "reject", "edit"])

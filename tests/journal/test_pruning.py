@@ -51,7 +51,10 @@ async def test_runs_that_ended_before_a_time_go_and_all_others_stay(
         await suspended(store, request("a", "waits"))
         held = entry("run", task="fix", process={"pid": 1}, host="here")
         await store.append(run_stream("held"), [held, status("running")])
-        await store.append(run_stream("stopped"), [entry("run"), status("completed")])
+        await store.append(run_stream("stopped"), [entry("run"), status("blocked", 99), status("blocked", 150)])
+        await store.append(run_stream("stops"), [entry("run"), status("blocked", 100)])
+        told = entry("resumed", 6, status="failed", process={"pid": 1}, host="here")
+        await store.append(run_stream("told"), [entry("run"), status("failed", 5), told])
         await store.append(run_stream("resumed"), [entry("run"), entry("result", 5), entry("resumed", 6)])
         await store.append(run_stream("claimed"), [entry("run"), entry("result", 5), held])
         for kind in ("loop", "session", "process"):
@@ -60,17 +63,20 @@ async def test_runs_that_ended_before_a_time_go_and_all_others_stay(
         before = await _ids(store)
         heads = {run: await store.head(run_stream(run)) for run in before}
         would = await store.prune(before=100, erase=erase, dry=True)
-        assert would.runs == 1
-        assert would.entries == 3
+        assert would.runs == 2
+        assert would.entries == 6
         assert {run: await store.head(run_stream(run)) for run in before} == heads
         assert await store.prune(before=100, erase=erase) == would
-        assert await _ids(store) == [run for run in before if erase or run != "old"]
-        assert {run: await store.head(run_stream(run)) for run in before if run != "old"} == {
-            run: head for run, head in heads.items() if run != "old"
+        old = ("old", "stopped")
+        assert await _ids(store) == [run for run in before if erase or run not in old]
+        assert {run: await store.head(run_stream(run)) for run in before if run not in old} == {
+            run: head for run, head in heads.items() if run not in old
         }
-        records = await read(store, "old")
-        assert [record.erased for record in records] == [True] * (3 * erase)
+        for run in old:
+            assert [record.erased for record in await read(store, run)] == [True] * (3 * erase)
         assert await store.prune(before=100, erase=erase) == Pruned()
+        await store.append(run_stream("told"), [entry("released", 7, status="failed")])
+        assert (await store.prune(before=100, erase=erase)).runs == 1
 
 
 @over_every_store

@@ -52,6 +52,26 @@ def test_what_is_settled_or_over_is_open_no_more() -> None:
     assert book.requests.asked(decision("c")).decision == decision("b", kind="reject")
 
 
+def test_a_request_of_a_run_below_is_found_by_the_root_as_long_as_it_is_there() -> None:
+    book = _Book()
+    for run in ("one", "two"):
+        book.note(run, asking(request("a", run, root_run_id="r1")), asking(request(run, run, root_run_id="r1")))
+    for name, run in (("a", "one"), ("one", "one"), ("two", "two")):
+        row = book.requests.request("r1", name)
+        assert row is not None
+        assert row.request.run_id == run
+    book.note("r1", asking(request("two")))
+    row = book.requests.request("r1", "two")
+    assert row is not None
+    assert row.request.run_id == "r1"
+    book.requests.forget(run_stream("one"))
+    row = book.requests.request("r1", "a")
+    assert row is not None
+    assert row.request.run_id == "two"
+    assert book.requests.request("r1", "one") is None
+    assert book.requests.request("one", "a") is None
+
+
 def test_what_is_not_there_any_more_is_left_out() -> None:
     book = _Book()
     book.note("r1", asking(request("a")))

@@ -74,6 +74,7 @@ async def test_looking_creates_no_file_and_an_append_does(tmp_path: Path) -> Non
     path = tmp_path / ".tenter" / "journal.db"
     async with opened(path) as store:
         assert await store.streams() == ()
+        assert await store.request("r1", "a") is None
         assert await read(store) == []
         assert (await store.head(RUN)).sequence == 0
         assert list(tmp_path.iterdir()) == []

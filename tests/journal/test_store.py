@@ -320,6 +320,7 @@ async def test_a_closed_store_says_so_and_closes_again(open_store: OpenStore, tm
         store.head(RUN),
         store.key_of(RUN),
         store.streams(),
+        store.request("r1", "a"),
         read(store),
     ):
         with pytest.raises(JournalError, match="was closed; open a new") as caught:

@@ -13,7 +13,8 @@ BEFORE = StreamSummary(stream=Stream("run", "r1"), name="fix", status="running",
     [
         ("run", {"task": "build"}, ("build", "running", None)),
         ("run", {"task": 7}, ("", "running", None)),
-        ("status", {"status": "blocked"}, ("fix", "blocked", None)),
+        ("status", {"status": "awaiting_approval"}, ("fix", "awaiting_approval", None)),
+        *[("status", {"status": status}, ("fix", status, 9)) for status in sorted(TERMINAL)],
         ("result", {"status": "failed"}, ("fix", "failed", 9)),
         ("note", {"status": "failed", "task": "x"}, ("fix", "running", None)),
     ],
@@ -23,6 +24,13 @@ def test_a_summary_shows_what_its_entries_say(
 ) -> None:
     after = summarise(BEFORE, Entry(kind=kind, time=9, content=content))
     assert (after.name, after.status, after.ended, after.started) == (*shown, 1)
+
+
+def test_the_end_is_that_of_the_first_entry_that_tells_of_it() -> None:
+    summary = BEFORE
+    for time, kind, expected in ((5, "status", 5), (6, "status", 5), (7, "result", 5), (8, "resumed", 5)):
+        summary = summarise(summary, Entry(kind=kind, time=time, content={"status": "failed"}))
+        assert (summary.ended, summary.status) == (expected, "failed")
 
 
 @pytest.mark.parametrize("kind", ["note", "started", "future_event"])
@@ -57,13 +65,27 @@ HOLDING: list[tuple[Steps, str, str]] = [
     ([("resumed", CLAIM), ("status", {"status": "running"}), ("note", {})], HELD, "running"),
     ([("resumed", CLAIM), ("status", {"status": "awaiting_approval"})], "", "awaiting_approval"),
     ([("resumed", CLAIM), ("released", {"status": "running"})], "", "running"),
+    ([("resumed", CLAIM | {"status": "running"})], HELD, "running"),
+    ([("resumed", CLAIM | {"status": 7})], HELD, "running"),
+    ([("status", {"status": "failed"}), ("resumed", CLAIM | {"status": "failed"})], HELD, "failed"),
+    (
+        [
+            ("result", {"status": "failed"}),
+            ("resumed", CLAIM | {"status": "failed"}),
+            ("released", {"status": "failed"}),
+        ],
+        "",
+        "failed",
+    ),
     *[([("resumed", CLAIM), ("status", {"status": status})], "", status) for status in sorted(TERMINAL)],
     ([("resumed", CLAIM), ("result", {"status": "failed"})], "", "failed"),
 ]
 
 
 @pytest.mark.parametrize(("entries", "holder", "status"), HOLDING)
-def test_a_run_is_held_from_a_claim_until_it_waits_or_is_over(entries: Steps, holder: str, status: str) -> None:
+def test_a_run_is_held_from_a_claim_until_it_waits_or_ends_or_is_let_go_of(
+    entries: Steps, holder: str, status: str
+) -> None:
     after = _after(*entries)
     assert (after.holder, after.status) == (holder, status)
 
@@ -71,7 +93,10 @@ def test_a_run_is_held_from_a_claim_until_it_waits_or_is_over(entries: Steps, ho
 CANCELLED: list[tuple[Steps, bool]] = [
     ([("cancel_requested", {})], True),
     ([("cancel_requested", {}), ("status", {"status": "awaiting_approval"}), ("note", {})], True),
-    ([("cancel_requested", {}), ("resumed", CLAIM)], False),
+    ([("cancel_requested", {}), ("resumed", CLAIM)], True),
+    ([("cancel_requested", {}), ("resumed", {}), ("released", {"status": "awaiting_approval"})], True),
+    ([("cancel_requested", {}), ("run", CLAIM)], False),
+    ([("cancel_requested", {}), ("run", {})], False),
     ([("resumed", CLAIM), ("cancel_requested", {})], True),
     ([("cancel_requested", {}), ("status", {"status": "cancelled"})], False),
     ([("cancel_requested", {}), ("result", {"status": "failed"})], False),
@@ -81,7 +106,7 @@ CANCELLED: list[tuple[Steps, bool]] = [
 
 
 @pytest.mark.parametrize(("entries", "cancelling"), CANCELLED)
-def test_a_run_is_to_be_cancelled_from_the_request_until_it_is_claimed_or_over(
+def test_a_run_is_to_be_cancelled_from_the_request_until_it_is_over_or_begun_anew_whoever_claims_it(
     entries: Steps, cancelling: bool
 ) -> None:
     assert _after(*entries).cancelling == cancelling

@@ -28,7 +28,7 @@ def _old(folder: Path, name: str = "waiting_1.db") -> Path:
 
 
 @pytest.mark.parametrize("create", [True, False])
-@pytest.mark.parametrize("sample", ["journal_1.db", "waiting_1.db"])
+@pytest.mark.parametrize("sample", ["journal_1.db", "waiting_1.db", "stopped_1.db"])
 def test_a_file_of_format_1_has_the_tables_of_a_new_one_once_it_is_opened(
     sample: str, create: bool, tmp_path: Path
 ) -> None:
@@ -69,6 +69,15 @@ async def test_what_a_file_of_format_1_asks_can_be_listed_and_decided(tmp_path: 
             ("r1", "awaiting_approval", None, ""),
         ]
         assert (await store.prune(before=10)).runs == 1
+
+
+async def test_a_run_of_format_1_that_stopped_without_a_result_has_its_end_and_asks_nobody(tmp_path: Path) -> None:
+    async with opened(SqliteStore(_old(tmp_path, "stopped_1.db"))) as store:
+        assert await states(store) == {"ask-r1": "withdrawn"}
+        listed = [(row.stream.id, row.status, row.ended) for row in await store.streams()]
+        assert listed == [("r2", "running", None), ("r1", "cancelled", 7)]
+        assert (await store.prune(before=7)).runs == 0
+        assert (await store.prune(before=8)).runs == 1
 
 
 async def test_a_new_stream_in_a_file_of_format_1_gets_a_number_of_its_own(tmp_path: Path) -> None:

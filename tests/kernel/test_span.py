@@ -1,6 +1,7 @@
 """A span tells whoever heard of its beginning how it ended: by its post, or by abandon."""
 
 import asyncio
+from typing import cast
 
 import pytest
 
@@ -124,9 +125,8 @@ def test_an_operation_that_is_no_span_has_no_ends() -> None:
         Runtime(CATALOGUE).span(TOOL_INVOKED)
 
 
-SPAWN = sample_event("subtask.spawned.pre")
+SPAWN = cast("SubtaskSpawnEvent", sample_event("subtask.spawned.pre"))
 RESULT = SubtaskResult(run_id="r", task="t", status="completed")
-assert isinstance(SPAWN, SubtaskSpawnEvent)
 
 
 class Loop:

@@ -15,6 +15,9 @@ E = TypeVar("E", bound=Event)
 ARGUMENTS = "call.arguments."
 """How a hook names an argument of a tool call."""
 
+AGAIN = "duplicate"
+"""The check that asks for a person where a call may have been made already (`tenter.controls`)."""
+
 MOST_REQUESTS = 3
 """How often a person is asked for the same operation."""
 
@@ -55,7 +58,7 @@ def required(ending: Suspended | Unknown) -> tuple[Requirement, ...]:
     """What a person is asked for. What may have happened is a person's to find out (D§11)."""
     if isinstance(ending, Suspended):
         return ending.requirements
-    return (Requirement(hook="", reason=ending.reason, code="unknown"),)
+    return (Requirement(hook=AGAIN, reason=ending.reason, code="unknown"),)
 
 
 def approved(asked: Asked, decision: ApprovalDecision, *, event: E, digest: str) -> E:
@@ -97,8 +100,14 @@ def named(editable: tuple[str, ...], event: Event) -> tuple[str, ...]:
     """The fields that may be edited as people name them: the arguments of a tool call, else fields of the event."""
     if not isinstance(event, ToolCallEvent):
         return tuple(dict.fromkeys(name.partition(".")[0] for name in editable))
-    names = (name.removeprefix(ARGUMENTS) if name.startswith(ARGUMENTS) else "*" for name in editable)
-    return tuple(dict.fromkeys(names))
+    own = event.editable_fields()
+    names: dict[str, None] = {}
+    for name in editable:
+        if name in ("*", "call", ARGUMENTS.removesuffix(".")):
+            names["*"] = None
+        elif name.startswith(ARGUMENTS) or (name in own and name not in event.own_fields()):
+            names[name.removeprefix(ARGUMENTS)] = None
+    return tuple(names)
 
 
 def _reason(asked: Requirement, now: float, *, editable: tuple[str, ...]) -> ApprovalReason:

@@ -87,8 +87,8 @@ class Attempts:
             if not isinstance(ending, Failed):
                 return ending
             tries += 1
-            fault, policy = await self._told(ending, operation, event, index)
-            if policy is None or tries >= policy.attempts or not await self._again(policy, path, operation, index):
+            fault, policy = await self._told(ending, operation, index)
+            if policy is None or tries >= policy.attempts or not await self._again(policy, operation, index, tries):
                 return fault
 
     async def in_time(self, now: float, index: int = 0) -> None:
@@ -111,12 +111,10 @@ class Attempts:
         """Fires `activity.failed` for a failure that is not tried again; the error as hooks classified it."""
         return (await self._classified(error, operation, index, None))[0]
 
-    async def _told(
-        self, failed: Failed, operation: Operation[B, A], event: B, index: int
-    ) -> tuple[Fault, RetryPolicy | None]:
+    async def _told(self, failed: Failed, operation: Operation[B, A], index: int) -> tuple[Fault, RetryPolicy | None]:
         """Tells of one failure; with the policy for trying again where that may be."""
         error = error_of(failed, operation.name)
-        repeatable = repeats(operation, event)
+        repeatable = self.engine.repeatable(self.path(operation.name, index))
         policy = self.plan.retries if repeatable else None
         classified, changed = await self._classified(error, operation.name, index, policy)
         may = changed is not None and retryable(failed, error, classified, repeatable=repeatable)
@@ -145,9 +143,10 @@ class Attempts:
             case Blocked() | Failed() | Retry() | Suspended() | Unknown():
                 return error, None
 
-    async def _again(self, policy: RetryPolicy, path: str, operation: Operation[B, A], index: int) -> bool:
+    async def _again(self, policy: RetryPolicy, operation: Operation[B, A], index: int, tries: int) -> bool:
         """Tells of the retry and waits for it; False where a hook refuses it or it would come too late."""
-        attempt = max(1, self.engine.attempts(path))
+        path = self.path(operation.name, index)
+        attempt = max(tries, self.engine.attempts(path))  # what failed before its work counts as well
         drawn = self.engine.random(f"{path}/{attempt}")
         told = ActivityRetryEvent(
             envelope=self.plan.envelope,
@@ -194,9 +193,3 @@ class Attempts:
     def _late(self, now: float) -> bool:
         deadline = self.deadline()
         return deadline is not None and now >= deadline
-
-
-def repeats(operation: Operation[B, A], event: B) -> bool:
-    """Whether the work may be done again: all but a tool that is not idempotent (D§11)."""
-    tool = getattr(event, "tool", None)
-    return operation.name != "tool.invoked" or (tool is not None and tool.idempotent)

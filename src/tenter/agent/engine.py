@@ -62,6 +62,10 @@ class Engine(Protocol):
         """How often the work at `path` was begun so far."""
         ...
 
+    def repeatable(self, path: str) -> bool:
+        """Whether the work at `path`, as it was begun last, may be done again: a tool has to be idempotent for that."""
+        ...
+
     def digest(self, event: Event) -> str:
         """Names the call that an event stands for: an approval is bound to it."""
         ...

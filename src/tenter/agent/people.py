@@ -24,7 +24,7 @@ from tenter.catalogue import (
     Op,
     Status,
 )
-from tenter.kernel import Blocked, Done, Escalated, Event, Operation, Retry, Suspended, Unknown
+from tenter.kernel import Blocked, Done, Escalated, Event, FrozenDict, Operation, Retry, Suspended, Unknown
 
 B = TypeVar("B", bound=Event)
 A = TypeVar("A", bound=Event)
@@ -117,16 +117,19 @@ class People:
         await self._passed(HELP_REQUESTED, event, asked.index)
 
     async def _resolved(self, asked: Asked, request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
-        """The decision as the run follows it; what was rejected stays rejected, and an expiry is nobody's answer."""
+        """The decision as the run follows it: a hook may reject what a person let pass, and nothing else.
+
+        What else it made of it no person has seen. An expiry is nobody's answer.
+        """
         if decision.decision == "expire":
             return decision
         event = ApprovalResolvedEvent(
             envelope=self._attempts.plan.envelope, op=Op(id=""), request=request, decision=decision
         )
         heard = (await self._passed(HELP_DECIDED, event, asked.index)).decision
-        if decision.decision == "reject" or heard.decision == "expire":
+        if decision.decision == "reject" or heard.decision != "reject":
             return decision
-        return msgspec.structs.replace(decision, decision=heard.decision, reason=heard.reason, edits=heard.edits)
+        return msgspec.structs.replace(decision, decision="reject", reason=heard.reason, edits=FrozenDict())
 
     async def _passed(self, operation: Operation[B, A], event: B, index: int) -> A:
         """The output of an operation about people. Raises Stop where it ends the run."""

@@ -306,19 +306,20 @@ HELP_DECIDED = Operation(
     doc="A person decided on a request.",
     rules={
         "pre": Rule(
-            "Once for each approve, edit and reject, when the run goes on; not for a request that expired.",
+            "Once for each approve, edit and reject, when the run goes on; not for a request that expired. "
+            "A replacement may reject what was approved.",
             takes=HAND_OVER,
             replaces=True,
             portable="approval.resolved",
             block_means="the decision is refused and the run ends blocked",
         ),
         "in": Rule(
-            "The work: the decision as it is. A result stands for it; what was rejected stays rejected.",
+            "The work: the decision as it is. A result may reject what was approved, and nothing else.",
             takes=HAND_OVER | {Result},
             replaces=True,
             block_means="the decision is refused and the run ends blocked",
         ),
-        "post": Rule("The decision as the run follows it.", replaces=True),
+        "post": Rule("The decision as the run follows it; a replacement may reject it.", replaces=True),
     },
 )
 

@@ -229,3 +229,5 @@ class SubtaskResult(FrozenStruct, frozen=True, kw_only=True):
     error: ErrorInfo | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
+    model_calls: int = 0
+    tool_calls: int = 0

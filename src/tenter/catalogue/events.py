@@ -108,6 +108,12 @@ class ToolCallEvent(AgentBefore, frozen=True, kw_only=True):
     tool: ToolInfo | None = None
     approval: Approval | None = None
 
+    def editable_fields(self) -> frozenset[str]:
+        """The fields, and the arguments of the call by their own names."""
+        own = self.call.arguments
+        named = own if isinstance(own, Mapping) else EMPTY  # pyright: ignore[reportUnnecessaryIsInstance]  # see ToolCall
+        return super().editable_fields() | frozenset(named)
+
     def with_arguments(self, arguments: Mapping[str, object] = EMPTY, /, **changes: object) -> Self:
         """The same call with `arguments` and `changes` laid over its own, or in their place where these are text."""
         own = self.call.arguments

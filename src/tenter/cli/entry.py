@@ -28,6 +28,8 @@ from tenter.kernel import TenterError
 VERBS: Final[Mapping[str, str]] = {
     "init": "Write a commented tenter.yaml, a script and an example hook.",
     "run": "Run a task with its hooks.",
+    "resume": "Go on with a run that waits or was interrupted.",
+    "approvals": "What waits for a person, and the decision on it.",
     "runs": "What ran, and how it ended.",
     "hooks": "What runs at each point, and what ran.",
     "loop": "Run an agent again and again until it is done, with hooks at each boundary.",

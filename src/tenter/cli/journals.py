@@ -1,13 +1,15 @@
 """The journal of a project, for the verbs that read it: opened where it is, never made."""
 
-from collections.abc import AsyncGenerator
+import contextlib
+import os
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal
 
 import click
 
-from tenter.journal import JOURNAL_PLACE, JournalError, SqliteStore, Store, StreamSummary
+from tenter.journal import JOURNAL_PLACE, JournalError, SqliteStore, Store, Stream, StreamSummary, journal_key
 from tenter.kernel import TenterError
 
 MOST_NAMED: Final = 5
@@ -17,7 +19,7 @@ def open_journal(config: Path) -> Store | None:
     """The journal beside the configuration; None where nothing ran yet. Raises TenterError where there is neither."""
     path = config.absolute().parent / JOURNAL_PLACE
     if path.exists():
-        return SqliteStore(path)
+        return SqliteStore(path, key=journal_key(os.environ))
     if not config.exists():
         raise TenterError(
             f"there is no configuration {str(config)!r}, and no journal beside it; go to the project's folder, or name "
@@ -49,11 +51,25 @@ async def find_loop(store: Store | None, loop_id: str) -> StreamSummary:
     return await _find(store, "loop", loop_id)
 
 
+async def outermost(store: Store, run: StreamSummary) -> StreamSummary:
+    """The run that the given one is a part of, as a sub-run of its sub-runs; the run itself where it is none."""
+    seen = {run.stream.id}
+    while run.parent and run.parent not in seen:
+        parent = await store.summary(Stream("run", run.parent))
+        if parent is None:
+            break
+        seen.add(run.parent)
+        run = parent
+    return run
+
+
 async def _find(store: Store | None, kind: Literal["run", "loop"], wanted: str) -> StreamSummary:
-    known = () if store is None else await store.streams(kind)
-    for summary in known:
-        if summary.stream.id == wanted:
-            return summary
+    known: Sequence[StreamSummary] = ()
+    if store is not None:
+        with contextlib.suppress(ValueError):  # what is no text is the id of nothing
+            if (exact := await store.summary(Stream(kind, wanted))) is not None:
+                return exact
+        known = await store.streams(kind)
     matches = [summary for summary in known if wanted and summary.stream.id.startswith(wanted)]
     if len(matches) == 1:
         return matches[0]

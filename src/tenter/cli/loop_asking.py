@@ -1,97 +1,27 @@
 """Puts a loop's question on the terminal it was started from, and reads the answer there.
 
-Only while the loop has the terminal: one in the background (`&`) would be stopped for touching it, and hear nothing any
-more. Its question waits until the loop is in the foreground (`fg`), or is answered from elsewhere.
+A question that is not answered here waits for an answer from elsewhere.
 """
 
 import asyncio
-import contextlib
-import os
-import signal
-import sys
-import termios
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from tenter.cli.streams import IN
+from tenter.cli.terminal import Show, typed_line
 
 if TYPE_CHECKING:
     from tenter.loop import Asked, Asking
-
-MOST: Final = 65536
-"""Bytes of an answer; a terminal gives fewer in a line."""
-STEP_SECONDS: Final = 0.2
-"""How often a loop in the background looks whether it has the terminal."""
-
-Show = Callable[[str], None]
-"""Writes to the terminal, without a line end."""
-
-
-def asks_here() -> bool:
-    """Whether there is a terminal to ask on: standard input and standard error are one."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def has_terminal() -> bool:
-    """Whether this process may use its terminal now: it is in the foreground, or nobody controls jobs on it."""
-    try:
-        return os.tcgetpgrp(IN) == os.getpgrp()
-    except OSError:  # it is not the terminal of this session, or it went away: nobody is stopped for reading it
-        return True
 
 
 def asker(show: Show) -> "Asking":
     """Asks on the terminal, on which `show` writes."""
 
     async def ask(asked: "Asked") -> str:
-        """The line that is typed to a question that is shown already. What was typed before is no answer to it.
+        """The line that is typed to a question that is shown already.
 
         Whoever closes the input (Ctrl-D) leaves the question to others: then this waits until it is cancelled.
         """
-        while True:
-            while not has_terminal():  # noqa: ASYNC110  # nothing tells when a terminal is given
-                await asyncio.sleep(STEP_SECONDS)
-            if (typed := await _typed(show)) is not None:
-                return typed.decode(errors="replace").strip()
+        line = await typed_line(show)
+        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        return await never if line is None else line
 
     return ask
-
-
-async def _typed(show: Show) -> bytes | None:
-    """A line; None where the terminal was taken from us before one was typed."""
-    loop = asyncio.get_running_loop()
-    typed: asyncio.Future[bytes | None] = loop.create_future()
-
-    def read() -> None:
-        with _not_stopped():
-            try:
-                data = os.read(IN, MOST)
-            except OSError:  # the terminal went away, or is not ours to read from
-                data = b""
-        if not data:
-            loop.remove_reader(IN)
-        is_taken = not data and not has_terminal()
-        if (data.strip() or is_taken) and not typed.done():
-            typed.set_result(data or None)
-
-    with _not_stopped(), contextlib.suppress(termios.error):  # a terminal that went away has nothing to forget
-        termios.tcflush(IN, termios.TCIFLUSH)
-    show("> ")
-    loop.add_reader(IN, read)
-    try:
-        return await typed
-    except asyncio.CancelledError:
-        show("\n")  # what comes next begins a line
-        raise
-    finally:
-        loop.remove_reader(IN)
-
-
-@contextlib.contextmanager
-def _not_stopped() -> Generator[None]:
-    """Within it, whoever was put into the background a moment ago gets an error, and is not stopped."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTIN, signal.SIGTTOU))
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -92,6 +92,7 @@ def in_foreground(
 
     A signal that asks the process to end, Ctrl-C too, ends the loop `interrupted`; a second Ctrl-C cuts that short.
     """
+    from tenter.cli.inside import marked
     from tenter.cli.outlet import Outlet
     from tenter.cli.stopping import CutShort, run_stoppable
     from tenter.cli.streams import ERR, output_kept
@@ -99,7 +100,7 @@ def in_foreground(
 
     outlet = Outlet(ERR, encoding=sys.stderr.encoding)
     try:
-        with output_kept():
+        with output_kept(), marked():
             ended = run_stoppable(_watched(start, outlet, shows_output=not as_json and sys.stderr.isatty()))
         if isinstance(ended, signal.Signals):
             outlet.put(f"ended by {ended.name}")
@@ -117,7 +118,8 @@ def in_foreground(
 
 async def _watched(start: Start, outlet: "Outlet", *, shows_output: bool) -> "LoopResult":
     """Runs the loop, telling what happens; it goes on untold where a terminal is stopped, or a pipe full or closed."""
-    from tenter.cli.loop_asking import asker, asks_here
+    from tenter.cli.loop_asking import asker
+    from tenter.cli.terminal import asks_here
 
     def tell(told: "Told") -> None:
         if told.kind != "output" or shows_output:

@@ -27,19 +27,34 @@ def mask_of(config: str, environment: Mapping[str, str] = os.environ) -> Masking
 
     The files are read when there is something to mask, once, as far as they can be.
     """
+    told = told_mask_of(config, environment)
 
     @functools.cache
-    def masks() -> tuple[Masking, Masking]:
+    def guessed() -> Masking:
+        return mask(environment)
+
+    return lambda text: guessed()(told(text))
+
+
+def told_mask_of(config: str, environment: Mapping[str, str] = os.environ) -> Masking:
+    """Masks what is certainly a secret, for what goes on record: told values, the journal's key and published keys.
+
+    The files are read when there is something to mask, once, as far as they can be.
+    """
+
+    @functools.cache
+    def told() -> Masking:
         from tenter.config import secret_names
+        from tenter.controls import PUBLISHED_KEYS
+        from tenter.journal import KEY_VARIABLE
         from tenter.kernel import TextMask
 
-        names = secret_names(config, environment)
+        names = {*secret_names(config, environment), KEY_VARIABLE}
         values = [environment[name] for name in sorted(names) if name in environment]
-        return TextMask(values).mask, mask(environment)
+        return TextMask(values, patterns=PUBLISHED_KEYS).mask
 
     def masking(text: str) -> str:
-        told, guessed = masks()
-        return guessed(told(text))
+        return told()(text)
 
     return masking
 

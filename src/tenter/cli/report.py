@@ -1,9 +1,10 @@
 """What is told at the end of a run: what each hook did, how it ended and why (D§13). Values in, text out."""
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
+from tenter.cli.decisions import call_of, editable_of, root_of
 from tenter.cli.masking import Masking
 from tenter.cli.texts import escaped, json_text, moment, one_line, quoted_block, seconds
 from tenter.cli.words import phrase
@@ -13,21 +14,26 @@ if TYPE_CHECKING:
     from tenter.catalogue import ApprovalReason, ApprovalRequest, ErrorInfo
     from tenter.harness import RunResult
 
+LONGEST: Final = 1000
+"""Characters of a line about a run."""
+MOST_OF_A_CALL: Final = 10_000
+"""Characters of a call on a screen."""
+
 
 def status_line(result: "RunResult") -> str:
-    """The run in one line: its id, status, duration and use."""
+    """The run in one line: its id, status, duration and use, and where its journal ends."""
     usage = f"{result.usage.input_tokens} + {result.usage.output_tokens} tokens"
     known = "" if result.cost_known else "at least "
     cost = f", {known}${result.cost_usd:.4f}" if result.cost_known or result.cost_usd else ""
-    return one_line(
-        f"run {result.run_id}: {result.status} in {seconds(result.ended_at - result.started_at)}, {usage}{cost}"
-    )
+    head = f", journal head {result.journal_head}" if result.journal_head else ""
+    took = seconds(result.ended_at - result.started_at)
+    return one_line(f"run {result.run_id}: {result.status} in {took}, {usage}{cost}{head}", LONGEST)
 
 
 def verdict(result: "RunResult", mask: Masking) -> str:
     """Why the run did not complete, and what can be done."""
-    if result.approval is not None:
-        return request_text(result.approval, mask)
+    if result.approvals:
+        return "\n".join([*(request_text(one, mask) for one in result.approvals), how_to_answer(result.approvals)])
     if result.error is None:
         return result.status
     return told(f"{result.status}{_by(result.error)}", mask(result.error.message))
@@ -76,17 +82,38 @@ def _by(error: "ErrorInfo") -> str:
 
 
 def request_text(request: "ApprovalRequest", mask: Masking) -> str:
-    """What waits for a person: the operation, the call, every reason with its expiry, and the digest."""
-    call = one_line(mask(json_text(request.call.get("call", request.call))), 1000)
+    """What waits for a person: the operation, the exact call, every reason with its expiry, and the digest."""
+    run = f" of its sub-run {request.run_id}" if root_of(request) != request.run_id else ""
+    editable = ", ".join(editable_of(request))
     return "\n".join(
         (
-            f"waiting for a person to decide on {request.operation}, request {request.id}:",
-            f"  {call}",
+            escaped(f"waiting for a person to decide on {request.operation}{run}, request {request.id}:"),
+            *_call(request, mask),
             *(
                 f"  {told((f'asked by {one.hook!r}' if one.hook else 'asked') + _expiry(one), mask(one.reason))}"
                 for one in request.reasons
             ),
+            *([one_line(f"  may be edited: {mask(editable)}", LONGEST)] if editable else []),
             one_line(f"  digest {request.digest}"),
-            "The request is on record; answering it comes with a later version of tenter.",
         )
     )
+
+
+def _call(request: "ApprovalRequest", mask: Masking) -> Iterator[str]:
+    """All of the call, since it is what a person decides on; where it is huge, it is said that this is not all."""
+    call = mask(json_text(call_of(request)))
+    yield f"  {escaped(call[:MOST_OF_A_CALL])}"
+    if (more := len(call) - MOST_OF_A_CALL) > 0:
+        place = f"{root_of(request)} {request.id}"
+        yield f"  NOT ALL OF IT: {more} characters more; 'tenter approvals show {place} --json' has the whole call"
+
+
+def how_to_answer(requests: Sequence["ApprovalRequest"]) -> str:
+    """What a person does about requests of one run."""
+    run_id = root_of(requests[0])
+    one = (
+        f"{requests[0].id}' (or reject, edit) decides"
+        if len(requests) == 1
+        else "ID' (or reject, edit) decides on each"
+    )
+    return escaped(f"'tenter approvals approve {run_id} {one}; 'tenter resume {run_id}' goes on then")

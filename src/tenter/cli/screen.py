@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Final, assert_never, cast
 
 import click
 
-from tenter.catalogue import Envelope, ModelResponseEvent, ToolCall, ToolCallEvent, ToolResultEvent
+from tenter.agent import Waiting
+from tenter.catalogue import (
+    Envelope,
+    ModelResponseEvent,
+    SubtaskSpawnedEvent,
+    SubtaskSpawnEvent,
+    ToolCall,
+    ToolCallEvent,
+    ToolResultEvent,
+)
 from tenter.cli.masking import Masking
 from tenter.cli.report import told
 from tenter.cli.texts import LINE, ends, escaped, one_line
@@ -30,7 +39,8 @@ class Screen:
     def __init__(self, mask: Masking, *, shown: bool = True) -> None:
         self.run_id = ""
         """The run that is watched, once it began."""
-        self._mask = mask
+        self.mask = mask
+        """Of all that is shown."""
         self._shown = shown
 
     def show(self, step: "Step") -> None:
@@ -49,6 +59,9 @@ class Screen:
     def _begins(self, step: "Step") -> None:
         if isinstance(step.event, ToolCallEvent):
             self._line("tool", self._call(step.event.call))
+        elif isinstance(step.event, SubtaskSpawnEvent):
+            task = step.event.task
+            self._line("spawn", self._text(f"{task.id} of the task {task.name!r}: {step.event.input}"))
 
     def _decided(self, entry: TraceEvent, step: "Step") -> None:
         if entry.kind in ("outcome", "failure") and not _tells(step.ending, entry):
@@ -63,13 +76,16 @@ class Screen:
                 if isinstance(step.event, ToolCallEvent) and call != step.event.call:
                     self._line("  as", self._call(call), fg="cyan")
                 label, colour = ("  failed", "red") if result.is_error else ("  ok", "green")
-                self._line(label, ends(self._mask(result.output), _width() - LABEL - 1), fg=colour)
-            case Done() | None:
+                self._line(label, ends(self.mask(result.output), _width() - LABEL - 1), fg=colour)
+            case Done(event=SubtaskSpawnedEvent(result=came)):
+                colour = "green" if came.status == "completed" else "red"
+                self._line("  ended", f"{came.run_id}: {came.status}", fg=colour)
+            case Done() | Waiting() | None:  # what a sub-run waits for, its own steps have told
                 pass
             case _:
                 for label, who, reason in _stopped(step.ending, step.operation):
                     # A reason is shown whole: it is what somebody has to act on.
-                    self._line(label, told(who, self._mask(reason)), fg="red")
+                    self._line(label, told(who, self.mask(reason)), fg="red")
 
     def _call(self, call: ToolCall) -> str:
         """A call as one would write it in a program; arguments that are no object as they came."""
@@ -80,7 +96,7 @@ class Screen:
         return self._text(f"{call.name}({said})")
 
     def _text(self, text: str) -> str:
-        return one_line(self._mask(text), _width() - LABEL - 1)
+        return one_line(self.mask(text), _width() - LABEL - 1)
 
     def _line(self, label: str, text: str, fg: str | None = None) -> None:
         bold = None if label.startswith(" ") else True

@@ -28,7 +28,8 @@ class CutShort(Exception):
 def run_stoppable(main: Coroutine[object, object, T]) -> T | signal.Signals:
     """What `main` returns, or the signal that cancelled it.
 
-    Ctrl-C cancels it as well, and raises KeyboardInterrupt then, as `asyncio.run` does. A signal that whoever started
+    Ctrl-C cancels it as well, and raises KeyboardInterrupt then, as `asyncio.run` does; a second one raises it at once,
+    wherever the process is. A signal that whoever started
     this process wants ignored (`nohup`) stays ignored. Where the event loop is stopped or exited from before the end,
     `main` is cancelled and awaited, and CutShort raised. Other tasks are cancelled at the end, and waited for
     FAREWELL_SECONDS; the threads of the loop's executor are not.
@@ -36,7 +37,7 @@ def run_stoppable(main: Coroutine[object, object, T]) -> T | signal.Signals:
     stoppable = _Stoppable(main)
     runner = asyncio.Runner()
     try:
-        return runner.run(stoppable.run())
+        value = runner.run(stoppable.run())
     except SystemExit:
         if stoppable.has_value:
             return stoppable.value
@@ -47,6 +48,9 @@ def run_stoppable(main: Coroutine[object, object, T]) -> T | signal.Signals:
         raise CutShort(_CUT_SHORT.format("was stopped")) from None
     finally:
         _part(runner.get_loop(), stoppable)
+    if value is signal.SIGINT:
+        raise KeyboardInterrupt
+    return value
 
 
 class _Stoppable(Generic[T]):
@@ -82,6 +86,16 @@ class _Stoppable(Generic[T]):
             received.append(number)
             task.cancel()
 
+        def interrupt(number: int, frame: object) -> None:
+            """As `stop`, but not here and now: within a hook's own code it would be the hook's cancellation."""
+            if signal.SIGINT in received:
+                raise KeyboardInterrupt
+            received.append(signal.SIGINT)
+            loop.call_soon_threadsafe(task.cancel)
+
+        interrupts = signal.getsignal(signal.SIGINT)
+        if callable(interrupts):  # the runner's, where Ctrl-C is not ignored
+            signal.signal(signal.SIGINT, interrupt)
         heard = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
         for number in heard:
             loop.add_signal_handler(number, stop, number)
@@ -94,6 +108,8 @@ class _Stoppable(Generic[T]):
         finally:
             for number in heard:
                 loop.remove_signal_handler(number)
+            if callable(interrupts):
+                signal.signal(signal.SIGINT, interrupts)
 
 
 def _bring_to_end(loop: asyncio.AbstractEventLoop, stoppable: _Stoppable[T]) -> None:

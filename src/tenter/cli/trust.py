@@ -71,7 +71,7 @@ def trust_verb(config: str, *, yes: bool, digest: bool, as_json: bool) -> int:
     if digest:
         click.echo(json_text({"digest": now.digest}) if as_json else now.digest)
         return 0
-    refuse_inside("nobody vouches for themselves; trust the project from a shell of your own")
+    refuse_inside("nobody vouches for themselves; trust the project from a shell of your own", config)
     is_asked = not yes and isinstance(state, Untrusted)
     asks = is_asked and sys.stdin.isatty()
     masking = mask_of(config)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         Used as Used,
     )
     from tenter.controls.arguments import (
+        check_arguments as check_arguments,
         check_schema as check_schema,
     )
     from tenter.controls.budget import (
@@ -47,6 +48,7 @@ __all__ = [
     "Unattended",
     "Used",
     "call_digest",
+    "check_arguments",
     "check_schema",
     "gates",
     "priced",
@@ -62,7 +64,10 @@ __getattr__ = opener(
             "Account",
             "Used",
         ),
-        "arguments": ("check_schema",),
+        "arguments": (
+            "check_arguments",
+            "check_schema",
+        ),
         "budget": (
             "call_digest",
             "result_digest",

@@ -109,12 +109,11 @@ class Account:
 
         A call is settled once: what is said of it again changes nothing.
         """
-        again = op_id in self._settled
-        self._settled.add(op_id)
         amounts = _amounts(used)
         for one in self._lineage:
             one._release(op_id)
-            if not again:
+            if op_id not in one._settled:  # of a sub-run that is gone through again, this account may know it already
+                one._settled.add(op_id)
                 one._used = _sum(one._used, amounts)
                 one.cost_known = one.cost_known and cost_known
 

@@ -68,6 +68,10 @@ def check_principal(event: ToolCallEvent) -> Block | None:
     return Block(f"the tool {tool.name!r} is for certain principals only, {whose}", code="not_authorised")
 
 
+DUPLICATE: Final = "duplicate"
+"""The check that looks for calls that were made before."""
+
+
 def check_repeated(event: ToolCallEvent, account: Account | None) -> Block | None:
     """The call is not one that was just made again and again and came to the same each time."""
     if account is None or account.streak < MOST_REPEATS:
@@ -80,6 +84,16 @@ def check_repeated(event: ToolCallEvent, account: Account | None) -> Block | Non
     if stop:
         return Block(f"{told}: the run goes in a circle", code="loop_detected", stop=True)
     return Block(f"{told}; do something else", code="repeated_call")
+
+
+def check_again(event: ToolCallEvent) -> Suspend | None:
+    """A call that may have been made already, in a process that died, needs a person for exactly the call that it is.
+
+    The approval that this check is named in is of such a call: the fold drops it where it fits.
+    """
+    if event.approval is None or DUPLICATE not in event.approval.hooks:
+        return None
+    return Suspend(f"a call of {event.call.name!r} may have been made already: it would be made again", code="unknown")
 
 
 def check_risk(event: ToolCallEvent) -> Suspend | None:

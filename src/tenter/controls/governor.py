@@ -14,6 +14,7 @@ from tenter.catalogue import ModelRequestEvent, ToolCallEvent, ToolInfo
 from tenter.controls.account import Account, Used
 from tenter.controls.budget import MODEL_CALL, TOOL_CALL, model_call, shortage
 from tenter.controls.checks import (
+    check_again,
     check_call,
     check_offered,
     check_principal,
@@ -115,7 +116,7 @@ def _of_tools(desk: Desk, rules: ToolRules) -> Sequence[tuple[str, Callable[[Too
         return _budgeted(desk, event, TOOL_CALL, tool=event.call.name)
 
     def duplicate(event: ToolCallEvent) -> Said:
-        return _noted(desk, event, "duplicate", check_repeated(event, desk.account(event)))
+        return _noted(desk, event, "duplicate", check_repeated(event, desk.account(event)) or check_again(event))
 
     def risk(event: ToolCallEvent) -> Said:
         return _noted(desk, event, "risk", check_risk(event))

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+import msgspec
+
 from tenter.catalogue import CATALOGUE, TOOL_INVOKED
 from tenter.kernel import (
     Block,
@@ -70,7 +72,7 @@ class ToolRules:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         at_tools = [rule for rule in rules if _point(rule).name == TOOLS]
-        self._rules = tuple((_matcher(rule), rule, _outcome(rule)) for rule in at_tools)
+        self._rules = tuple((_matcher(rule), rule, _outcome(_named(rule))) for rule in at_tools)
         for place, rule in enumerate(at_tools):
             if not is_slug(rule.name):
                 raise RegistrationError(f"the rule {rule.name[:100]!r} has no usable name; use a-z, 0-9, '_' and '-'")
@@ -127,6 +129,11 @@ def _point(rule: Rule) -> Point:
 
 def _matcher(rule: Rule) -> Matcher | None:
     return compile_match(rule.match, TOOL_INVOKED.matches, f"the rule {rule.name!r}")
+
+
+def _named(rule: Rule) -> Rule:
+    """The rule with a reason that tells its name: at `tool.before` the check that judges it bears another."""
+    return msgspec.structs.replace(rule, reason=f"{rule.reason} (the rule {rule.name!r})") if rule.reason else rule
 
 
 def _outcome(rule: Rule) -> Block | Suspend | Escalate:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
         Tool as Tool,
         tool as tool,
     )
+    from tenter.harness.edits import (
+        check_edits as check_edits,
+    )
     from tenter.harness.errors import (
         ToolError as ToolError,
     )
@@ -19,8 +22,10 @@ if TYPE_CHECKING:
         Harness as Harness,
     )
     from tenter.harness.held import (
+        HOLDER as HOLDER,
         Holder as Holder,
         RunHeld as RunHeld,
+        claimed as claimed,
     )
     from tenter.harness.local import (
         LocalEngine as LocalEngine,
@@ -38,6 +43,9 @@ if TYPE_CHECKING:
     )
     from tenter.harness.resuming import (
         SpecChanged as SpecChanged,
+        ask_to_end as ask_to_end,
+        cancelled_by as cancelled_by,
+        end_on_record as end_on_record,
     )
     from tenter.harness.sandbox import (
         Machine as Machine,
@@ -61,6 +69,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BUILTIN_TOOLS",
     "Given",
+    "HOLDER",
     "Harness",
     "Holder",
     "LocalEngine",
@@ -76,6 +85,11 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "Watcher",
+    "ask_to_end",
+    "cancelled_by",
+    "check_edits",
+    "claimed",
+    "end_on_record",
     "load_script",
     "redactor_for",
     "set_up",
@@ -91,11 +105,14 @@ __getattr__ = opener(
             "Tool",
             "tool",
         ),
+        "edits": ("check_edits",),
         "errors": ("ToolError",),
         "harness": ("Harness",),
         "held": (
+            "HOLDER",
             "Holder",
             "RunHeld",
+            "claimed",
         ),
         "local": ("LocalEngine",),
         "parts": (
@@ -105,7 +122,12 @@ __getattr__ = opener(
         ),
         "replay": ("ReplayDiverged",),
         "result": ("RunResult",),
-        "resuming": ("SpecChanged",),
+        "resuming": (
+            "SpecChanged",
+            "ask_to_end",
+            "cancelled_by",
+            "end_on_record",
+        ),
         "sandbox": ("Machine",),
         "script": ("load_script",),
         "setup": (

@@ -58,12 +58,12 @@ async def drive(engine: LocalEngine, agent: AgentLoop, first: Mapping[str, objec
 
 
 async def drive_on(engine: LocalEngine, agent: AgentLoop, end: Ended) -> Standing:
-    """Goes through the record of a run that nobody has, to its last step, and brings it to `end` there.
+    """Goes through the record of a run that nobody has, as far as it can be followed, and brings it to `end` there.
 
-    Raises JournalError for a record that cannot be read.
+    Raises JournalError where the end cannot be recorded.
     """
     engine.freeze()
-    with contextlib.suppress(Incomplete):
+    with contextlib.suppress(Incomplete, ReplayDiverged, JournalError):
         standing = await agent.run()
         if isinstance(standing, Ended):
             return standing

@@ -7,8 +7,7 @@ import msgspec
 
 from tenter.agent import Ended, Progress
 from tenter.catalogue import ErrorInfo, Usage
-from tenter.harness.held import TERMINAL
-from tenter.journal import Store, Stream
+from tenter.journal import TERMINAL, Store, Stream
 
 
 async def recorded_end(store: Store, stream: Stream) -> Ended:
@@ -22,7 +21,9 @@ async def recorded_end(store: Store, stream: Stream) -> Ended:
 
 
 def _end_of(content: Mapping[str, object]) -> Ended:
-    error = content.get("error")
+    error, code = content.get("error"), content.get("code")
+    if error is None and isinstance(code, str):
+        error = {"code": code, "message": "how it came to that was not stored: its process ended first"}
     cost, usage = content.get("cost_usd"), content.get("usage")
     return Ended(
         status=cast("Any", content["status"]),

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack, cast
@@ -30,9 +31,11 @@ from tenter.config import Pins
 from tenter.harness.arguments import RunArguments, check_arguments, envelope_of, limits_of
 from tenter.harness.bodies import nothing
 from tenter.harness.deciding import only_open
+from tenter.harness.edits import check_edits, check_unmasked
+from tenter.harness.held import HOLDER
 from tenter.harness.parts import Watcher
 from tenter.harness.result import RunResult
-from tenter.harness.resuming import cancel, resume
+from tenter.harness.resuming import cancel, cancelled_by, resume
 from tenter.harness.runs import Begun, Runs
 from tenter.harness.setup import Given, Setup, set_up
 from tenter.journal import Store
@@ -152,10 +155,11 @@ class Harness:
 
         What is on record is not done again, and no hook hears of it again. A tool that may have acted when its process
         ended is not run again: a person is asked. `by` says who goes on with it. `accept` names what may have changed
-        since it began (the parts of the configuration, or `loop_version`). Raises SpecChanged where something else has,
-        RunHeld where a living process has the run, ReplayDiverged where the run does not come to what is on record,
-        JournalError for a record that cannot be read, and TenterError for a run that is over or not there. Each of
-        these leaves the run as it was.
+        since it began (parts of the configuration, or `loop_version`), and `holder` where the process that has it is
+        one of another host and known to be gone. Raises SpecChanged where something else has changed, RunHeld where a
+        living process has the run, ReplayDiverged where the run does not come to what is on record, JournalError for a
+        record that cannot be read, and TenterError for a run that is over or not there. Each of these leaves the run as
+        it was.
         """
         with self._counted():
             begun = await self._begun(RunArguments(watcher=watcher, environment=environment), by=by)
@@ -173,7 +177,8 @@ class Harness:
         """Records that a person lets the call of a request pass, with `edits` in place of its own fields if given.
 
         Without `approval_id` it is the only open request of the run. `resume` goes on with the run. Raises
-        DecisionRefused where the request is not there, is decided, has expired, or may not be edited so; JournalError.
+        DecisionRefused where the request is not there, is decided, has expired, or may not be edited so: also where the
+        edited call does not fit its tool's JSON Schema, or holds a secret; then the request stays open. JournalError.
         """
         word: DecisionKind = "approve" if edits is None else "edit"
         decision = _decision(word, by=by, reason=reason, edits=edits)
@@ -188,21 +193,23 @@ class Harness:
         """
         return await self._decide(run_id, approval_id, _decision("reject", by=by, reason=reason))
 
-    async def cancel(self, run_id: str, *, by: str = "", reason: str = "") -> RunResult | None:
+    async def cancel(
+        self, run_id: str, *, by: str = "", reason: str = "", accept: Collection[str] = ()
+    ) -> RunResult | None:
         """Ends a run, whether it goes on here, waits for people, or was left by its process; its result.
 
         None where another living process has the run: it was asked to end it, and looks four times a second. What the
-        run had started ends with it. Raises TenterError for a run that is over, not there, or part of another.
+        run had started ends with it. `accept` may name `holder`, as for `resume`. Raises TenterError for a run that is
+        over, not there, or part of another.
         """
-        whose, why = (f" by {by}" if by else ""), (f": {reason}" if reason else "")
-        text = await self._setup.redactor.apply(f"the run was cancelled{whose}{why}")
-        error = ErrorInfo(code="cancelled", message=text)
+        error = ErrorInfo(code="cancelled", message=await self._setup.redactor.apply(cancelled_by(by, reason)))
         with self._counted():
             going = self._runs.going(run_id)
-            is_here = going is not None and going.run.envelope.parent_run_id is None
+            here = asyncio.get_running_loop()
+            is_here = going is not None and going.loop is here and going.run.envelope.parent_run_id is None
             if going is not None and is_here and (ended := await self._runs.stop(going, error)) is not None:
                 return ended
-            begun = await self._begun(RunArguments(), by=by)
+            begun = replace(await self._begun(RunArguments(), by=by), vouched=HOLDER in accept)
             return await cancel(self._setup, self._runs, run_id, begun, error=error)
 
     def run_sync(self, task: str, input: str = "", **arguments: Unpack[RunArguments]) -> RunResult:
@@ -273,7 +280,12 @@ class Harness:
             request_id=await only_open(store, run_id) if request_id is None else request_id,
             decided_at=round(self._setup.clock.now(), 6),
         )
-        return await store.decide(await self._setup.redactor.apply(decided))
+        recorded = await self._setup.redactor.apply(decided)
+        row = await store.request(run_id, decided.request_id)
+        if row is not None and row.state == "open":  # of any other the store says why nothing can be decided
+            check_unmasked(row.request, decided.edits, recorded.edits)
+            check_edits(row.request, recorded.edits)
+        return await store.decide(recorded)
 
 
 def _decision(word: DecisionKind, *, by: object, reason: object, edits: object = None) -> ApprovalDecision:
@@ -281,7 +293,9 @@ def _decision(word: DecisionKind, *, by: object, reason: object, edits: object =
     for name, value in (("by", by), ("reason", reason)):
         if not isinstance(value, str) or (name == "by" and not value.strip()):
             raise TenterError(f"{name!r} of a decision must be a text{' that says who' * (name == 'by')}")
-    if edits is not None and not isinstance(edits, Mapping):
+        if not _is_unicode(value):
+            raise TenterError(f"{name!r} of a decision cannot be written as UTF-8; convert it first")
+    if edits is not None and not (isinstance(edits, Mapping) and all(isinstance(name, str) for name in edits)):
         raise TenterError("the edits of a decision must be a mapping from fields to values")
     try:
         return ApprovalDecision(
@@ -295,3 +309,12 @@ def _decision(word: DecisionKind, *, by: object, reason: object, edits: object =
         )
     except (TypeError, ValueError) as error:
         raise TenterError(f"the edits of a decision must be data: {error}") from None
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written as UTF-8, as everything on record is: half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

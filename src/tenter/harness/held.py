@@ -9,24 +9,25 @@ import os
 import socket
 import threading
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
-from tenter.catalogue import Status
 from tenter.executors import ProcessId, is_alive, this_process
 from tenter.harness.leftovers import end_leftovers
-from tenter.journal import Entry, HeadMoved, Store, Stream, StreamSummary, microseconds
+from tenter.harness.shielded import uncut
+from tenter.journal import TERMINAL, Entry, HeadMoved, JournalError, Store, Stream, StreamSummary, microseconds
 from tenter.kernel import Clock, TenterError
 
-HERE: Final[dict[Stream, float]] = {}
-"""The runs that go on in this process, and since when, in seconds since the epoch."""
+HERE: Final[dict[tuple[object, Stream], float]] = {}
+"""The runs that go on in this process, by journal and stream, and since when, in seconds since the epoch."""
 
 _TAKING: Final = threading.Lock()
 
-TERMINAL: Final = frozenset[Status]({"completed", "blocked", "escalated", "failed", "cancelled"})
+HOLDER: Final = "holder"
+"""By this name it is accepted that a process of another host, which cannot be seen, has the run no more."""
 
 
 class RunHeld(TenterError):
@@ -61,39 +62,54 @@ def claim_of(by: str) -> Mapping[str, object]:
     return {"process": this_process(), "host": socket.gethostname(), "by": by}
 
 
+def is_here(store: Store, stream: Stream) -> bool:
+    """Whether the run goes on in this process."""
+    return (_place(store), stream) in HERE
+
+
 @contextmanager
-def kept_here(stream: Stream, now: float) -> Generator[None]:
+def kept_here(store: Store, stream: Stream, now: float) -> Generator[None]:
     """The run goes on in this process meanwhile, and nowhere else in it. Raises RunHeld where it does already."""
+    key = _place(store), stream
     with _TAKING:
-        if (since := HERE.get(stream)) is not None:
+        if (since := HERE.get(key)) is not None:
             raise _held(stream, f"in process {os.getpid()} since {_when(since)}")
-        HERE[stream] = now
+        HERE[key] = now
     try:
         yield
     finally:
-        del HERE[stream]
+        del HERE[key]
 
 
-async def claim(store: Store, stream: Stream, *, by: str, now: float) -> StreamSummary:
+async def claim(store: Store, stream: Stream, *, by: str, now: float, vouched: bool = False) -> StreamSummary:
     """Makes this process the one that goes on with the run, which it keeps here; its summary as it was before.
 
-    Raises TenterError for a run that the journal does not hold, RunHeld where a living process has it, JournalError.
+    A run that is over stays so. `vouched`: somebody says that the process of another host that has it is gone. Raises
+    TenterError for a run that the journal does not hold, RunHeld where a living process has it, JournalError.
     """
     while True:
         head = await store.head(stream)
         summary = await store.summary(stream)
         if summary is None:
             raise TenterError(f"the journal holds no {stream}; 'tenter runs list' shows those that it holds")
-        check_free(summary)
-        content = {**claim_of(by), "status": "running"}
-        entry = Entry(kind="resumed", time=microseconds(now), content=content)
-        if summary.status in TERMINAL:
-            return summary
+        check_free(summary, vouched=vouched)
+        status = summary.status if summary.status in TERMINAL else "running"
+        entry = Entry(kind="resumed", time=microseconds(now), content={**claim_of(by), "status": status})
         try:
             await store.append(stream, [entry], durable=True, expected_head=head.hash)
         except HeadMoved:  # a decision, or another claim: it is looked at again
             continue
         return summary
+
+
+async def release(store: Store, stream: Stream, *, status: str, now: float) -> None:
+    """Lets go of a run that this process has claimed, with the status that it had. Raises JournalError."""
+    standing = await store.summary(stream)
+    holder = None if standing is None else Holder.of(standing)
+    if holder is not None and holder.process == this_process() and holder.host == socket.gethostname():
+        await store.append(
+            stream, [Entry(kind="released", time=microseconds(now), content={"status": status})], durable=True
+        )
 
 
 async def take_over(summary: StreamSummary) -> None:
@@ -103,32 +119,50 @@ async def take_over(summary: StreamSummary) -> None:
 
 
 @asynccontextmanager
-async def claimed(store: Store, stream: Stream, *, by: str, clock: Clock) -> AsyncGenerator[None]:
-    """This process goes on with the run meanwhile; where that fails, it is let go of as it was. Raises as `claim`."""
-    with kept_here(stream, clock.now()):
-        summary = await claim(store, stream, by=by, now=clock.now())
+async def claimed(
+    store: Store, stream: Stream, *, by: str, clock: Clock, vouched: bool = False
+) -> AsyncGenerator[StreamSummary]:
+    """This process goes on with the run meanwhile: the summary as it was before.
+
+    Where that fails, and for a run that is over, it is let go of as it was. Raises as `claim`.
+    """
+    with kept_here(store, stream, clock.now()):
+        before = await store.summary(stream)
+        status = "" if before is None else before.status
         try:
+            summary = await claim(store, stream, by=by, now=clock.now(), vouched=vouched)
             await take_over(summary)
-            yield
+            yield summary
         except BaseException:
-            standing = await store.summary(stream)
-            if standing is not None and standing.status == "running":
-                entry = Entry(kind="released", time=microseconds(clock.now()), content={"status": summary.status})
-                await store.append(stream, [entry], durable=True)
+            with suppress(JournalError):
+                await uncut(release(store, stream, status=status, now=clock.now()))
             raise
+        if status in TERMINAL:
+            await release(store, stream, status=status, now=clock.now())
 
 
-def check_free(summary: StreamSummary) -> None:
+def check_free(summary: StreamSummary, *, vouched: bool = False) -> None:
     """Raises RunHeld where another process that lives has the run."""
     holder = Holder.of(summary)
-    if holder is not None and holder.lives():
-        host = "" if holder.host == socket.gethostname() else f" on {holder.host}"
-        since = _when(holder.since / 1_000_000)
-        raise _held(summary.stream, f"in process {holder.process.pid}{host} since {since}")
+    if holder is None or not holder.lives():
+        return
+    elsewhere = holder.host != socket.gethostname()
+    if elsewhere and vouched:
+        return
+    since = _when(holder.since / 1_000_000)
+    where = f"in process {holder.process.pid}{f' on {holder.host}' if elsewhere else ''} since {since}"
+    hint = f"; where that process is known to be gone: '--accept {HOLDER}'" if elsewhere else ""
+    raise _held(summary.stream, where, hint)
 
 
-def _held(stream: Stream, where: str) -> RunHeld:
-    return RunHeld(f"{stream} goes on {where}; wait for it, or end it with 'tenter runs cancel {stream.id}'")
+def _place(store: Store) -> object:
+    """What tells one journal from another within a process."""
+    path = getattr(store, "path", None)
+    return id(store) if path is None else str(path)
+
+
+def _held(stream: Stream, where: str, hint: str = "") -> RunHeld:
+    return RunHeld(f"{stream} goes on {where}; wait for it, or end it with 'tenter runs cancel {stream.id}'{hint}")
 
 
 def _when(seconds: float) -> str:

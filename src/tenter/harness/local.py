@@ -18,7 +18,6 @@ from tenter.catalogue import (
     ACTIVITY_FAILED,
     PERSISTENCE_WRITE,
     RUN,
-    SUBTASK_SPAWNED,
     ActivityFailedEvent,
     ApprovalDecision,
     ApprovalRequest,
@@ -34,7 +33,7 @@ from tenter.catalogue import (
 )
 from tenter.controls import call_digest, result_digest, used_by
 from tenter.harness.bodies import nothing, within
-from tenter.harness.deciding import all_rows, decisions_on
+from tenter.harness.deciding import decisions_on
 from tenter.harness.ledger import Ledger
 from tenter.harness.parts import Run, Step
 from tenter.harness.places import Places
@@ -42,7 +41,7 @@ from tenter.harness.record import Ending, Pass, Recorder
 from tenter.harness.recording import Recording
 from tenter.harness.replay import Incomplete, Known, Replay
 from tenter.harness.shielded import uncut
-from tenter.harness.spanned import Open, came_of, not_spawned
+from tenter.harness.spanned import Subtasks
 from tenter.harness.storing import path_of, result_of, store
 from tenter.harness.together import together
 from tenter.journal import JournalError
@@ -72,9 +71,11 @@ class LocalEngine:
         self._recorder = Recorder()
         self._replay: Replay | None = None
         if recording is not None:
-            self._replay = Replay(recording, self._recorder, redactor=run.redactor, tools=run.tools)
+            self._replay = Replay(
+                recording, self._recorder, redactor=run.redactor, tools=run.tools, lenient=run.lenient
+            )
         self._ends = run.runtime.span(RUN, trace=run.trace)
-        self._subtasks: dict[str, Open] = {}
+        self._subtasks = Subtasks(run, self._part)
         self._places = Places()
         self._span: Op | None = None
         self._watcher = run.watcher
@@ -146,26 +147,7 @@ class LocalEngine:
         self, path: str, event: SubtaskSpawnEvent
     ) -> Done[SubtaskSpawnedEvent] | Waiting | Blocked | Failed:
         """A sub-run and the two ends of its span. Raises as `run`: who was told of its beginning hears of that, too."""
-        op = self._op(path, event)
-        known = self._subtasks.get(path)
-        span = self._run.runtime.span(SUBTASK_SPAWNED, trace=self._run.trace) if known is None else known.span
-        try:
-            if known is None:
-                opened = await self._part(Pass(SUBTASK_SPAWNED, op, "pre"), event, span.open)
-                known = self._subtasks[path] = Open.of(span, event, opened)
-            inner: Ending = known.refused or await self._part(
-                Pass(SUBTASK_SPAWNED, op, "in"), known.event, partial(self._inner, known)
-            )
-        except BaseException as error:
-            span.leave(error)
-            raise
-        if isinstance(inner, Waiting):
-            return inner
-        self._subtasks.pop(path, None)
-        stopped = inner if isinstance(inner, Blocked | Failed) else None
-        after = cast("Done[Event]", inner).event if stopped is None else not_spawned(known.event, stopped)
-        told = await self._part(Pass(SUBTASK_SPAWNED, op, "post"), after, known.close)
-        return cast("Done[SubtaskSpawnedEvent]", told) if stopped is None else stopped
+        return await self._subtasks.spawn(self._op(path, event), event)
 
     async def close(self, event: RunEndEvent) -> None:
         """Records the terminal state and then tells of it, each once, whoever cancels meanwhile.
@@ -181,8 +163,7 @@ class LocalEngine:
         run = self._run
         own = [request for request in waiting.requests if request.run_id == run.envelope.run_id]
         if not self._fresh:
-            known = {row.request.id for row in await all_rows(run.store, run.envelope.run_id)}
-            own = [request for request in own if request.id not in known]
+            own = [request for request in own if await run.store.request(request.run_id, request.id) is None]
         if not own:
             return
         now = self._ledger.time()
@@ -197,7 +178,10 @@ class LocalEngine:
 
         Where the run waits on, it is let go of only now: until here nobody else can have gone on with it.
         """
-        decided = await decisions_on(self._run.store, requests, self._run.clock.now())
+        if self._frozen:
+            raise Incomplete
+        run_id, now = self._run.envelope.run_id, self._run.clock.now()
+        decided = await decisions_on(self._run.store, requests, run_id, now)
         if decided is None:
             status = {"status": "awaiting_approval"}
             await self._ledger.append(lambda: self._ledger.entry("status", status), durable=True)
@@ -224,6 +208,9 @@ class LocalEngine:
     def attempts(self, path: str) -> int:
         return self._places.executions.get(path, 0)
 
+    def repeatable(self, path: str) -> bool:
+        return not self._places.once.get(path, False)
+
     def digest(self, event: Event) -> str:
         return self._run.runtime.digest(event)
 
@@ -233,6 +220,11 @@ class LocalEngine:
     def random(self, path: str) -> float:
         drawn = hashlib.sha256(f"{self._run.seed}/{path}".encode()).digest()
         return int.from_bytes(drawn[:8]) / 2**64
+
+    def left(self, standing: Waiting) -> None:
+        """The run waits on, and its part in this process is over: who was told of a beginning here hears of that."""
+        self._subtasks.leave(standing)
+        self._ends.leave(standing)
 
     def let_go(self) -> None:
         """From now on what cannot be recorded stops nothing: the run comes to its end."""
@@ -259,7 +251,7 @@ class LocalEngine:
         self._ledger.check()
         path = turn.op.path
         self._places.executions[path] = self._places.executions.get(path, 0) + 1
-        once = not self._repeats(event)
+        once = self._places.once[path] = not self._repeats(event)
         await self._ledger.append(lambda: self._recorder.acting(turn, event, self._ledger.time()), durable=once)
 
     async def acted(self, turn: Pass, event: Event) -> None:
@@ -278,17 +270,18 @@ class LocalEngine:
 
     async def _started(self, turn: Pass, event: B, known: Known | None) -> B:
         """The event of a pass that is done here, redacted; its beginning is on record."""
-        self._begin_here()
+        await self._begin_here()
         event = await self._run.redactor.apply(msgspec.structs.replace(event, op=turn.op))
         if known is None:
             await self._ledger.append(lambda: self._recorder.started(turn, event, self._ledger.time()))
         self._show(turn, event, None, len(self._run.trace))
         return event
 
-    def _begin_here(self) -> None:
+    async def _begin_here(self) -> None:
         """The run goes on beyond its record: its trace and what hooks told of it go on from there."""
         if not self._fresh and self._replay is not None:
             self._fresh = True
+            await self._replay.recording.rest()  # what it gathers is of all that is on record
             self._run.trace.go_on(self._replay.recording.traced)
             self._run.remember(self._replay.recording.metadata)
 
@@ -327,6 +320,7 @@ class LocalEngine:
         self._places.executions[path] = self._places.executions.get(path, 0) + recorded.executions
         self._places.worked[path] = worked
         given = self._replay.before(turn, known) if isinstance(ending, Failed) else known.event
+        self._places.once[path] = recorded.acting is not None and not self._repeats(given)
         self._settle(turn, ending, worked, given)
         self._pass(path, recorded.at)
         return ending
@@ -336,7 +330,9 @@ class LocalEngine:
         known = await self._known(turn, event)
         if known is not None and self._replay is not None and known.recorded.finished is not None:
             self._pass(turn.op.path, known.recorded.at)
-            return self._replay.ending(turn, known)
+            recalled = self._replay.ending(turn, known)
+            self._subtasks.settle(turn, recalled)
+            return recalled
         event = await self._started(turn, event, known)
         before = len(self._run.trace)
         ending = cast("Ending", await fire(event))
@@ -344,26 +340,14 @@ class LocalEngine:
         self._show(turn, event, ending, before)
         return ending
 
-    async def _inner(self, known: Open, event: SubtaskSpawnEvent) -> Ending:
-        """The sub-run, or what a hook answers in its place before it ever ran."""
-        if event.op.pass_ == 1:
-            return cast("Ending", await known.span.within(event, self._spawned))
-        came = await self._spawned(event)
-        if not isinstance(came, Waiting):
-            await known.span.look_on(event)
-        return cast("Ending", came)
-
-    async def _spawned(self, event: SubtaskSpawnEvent) -> Done[SubtaskSpawnedEvent] | Waiting:
-        came = await self._run.spawn(event)
-        return came if isinstance(came, Waiting) else Done(came_of(event, came))
-
     async def _close(self, event: RunEndEvent) -> None:
         run = self._run
         span = self._span or self._op("0.run.0", event)
         error = event.error and await run.redactor.apply(event.error, fuzzy=True)
         event = await run.redactor.apply(msgspec.structs.replace(event, op=span, error=error))
         recording = None if self._replay is None else self._replay.recording
-        self._begin_here()
+        await self._begin_here()
+        await self._subtasks.end()
         if recording is None or recording.status is None:
             status = {"status": event.status, "code": None if event.error is None else event.error.code}
             await self._ledger.append(lambda: self._ledger.entry("status", status), durable=True)
@@ -378,7 +362,7 @@ class LocalEngine:
 
     async def _store(self, kind: str, record: Mapping[str, object]) -> None:
         """Stores a record, and tells of the failure of that, which no loop asked for."""
-        self._begin_here()
+        await self._begin_here()
         op = self._op(path_of(kind), None)
         failed = await store(self._run, self._ledger, op=op, kind=kind, record=record)
         if failed is None:
@@ -389,7 +373,7 @@ class LocalEngine:
         event = ActivityFailedEvent(
             envelope=self._run.envelope, op=BLANK, error=error, step=0, operation=operation, attempt=1
         )
-        await self.run("0.activity.failed.0", ACTIVITY_FAILED, event)
+        await self.run("0.activity.failed.1", ACTIVITY_FAILED, event)  # 0 is that of the loop's own failures there
 
     async def _finish(self, turn: Pass, ending: Ending, *, known: Event | None) -> None:
         """The pass has ended once that is on disk."""
@@ -416,8 +400,10 @@ class LocalEngine:
                 account.called(call_digest(event.call), result_digest(event.result))
             case Failed() if isinstance(given, ToolCallEvent):
                 account.called(call_digest(given.call), result_digest(stand_in(ending)))
-            case Blocked(hook="duplicate"):
+            case Blocked(hook="duplicate") if worked is None:
                 account.refused()
+            case Blocked() if isinstance(given, ToolCallEvent):
+                account.called(call_digest(given.call), result_digest(stand_in(ending)))
             case _:
                 pass
 
@@ -425,6 +411,8 @@ class LocalEngine:
         """Whether the work may be done twice: all but that of a tool that is not idempotent."""
         if not isinstance(event, ToolCallEvent):
             return True
+        if self._run.runtime.chain("tool.invoked.in").links:  # a hook may do other work than that of this tool
+            return False
         tool = self._run.tools.get(event.call.name)
         return tool is not None and tool.idempotent
 

@@ -31,6 +31,10 @@ Spawn = Callable[[SubtaskSpawnEvent], Awaitable[Waiting | SubtaskResult]]
 """Runs a sub-run, or goes on with it: how it ended, or what it waits for."""
 
 
+EndSubtask = Callable[[SubtaskSpawnEvent], Awaitable[SubtaskResult]]
+"""Brings a sub-run that waits, or that its process left, to its end: how it ended."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """What one run is made of, beside its plan."""
@@ -51,6 +55,9 @@ class Run:
     account: Account
     """What it has used, and may use."""
     spawn: Spawn
+    end_subtask: EndSubtask
+    lenient: bool = False
+    """Of a run that goes on: somebody accepted that it was begun with something else."""
     tools: Mapping[str, ToolInfo] = FrozenDict()
     """The tools that its task offers, by name."""
     loop: LoopFacts | None = None

@@ -16,6 +16,8 @@ class Places:
         self.executions: dict[str, int] = {}
         self.times: dict[str, float] = {}
         self.worked: dict[str, Event | None] = {}
+        self.once: dict[str, bool] = {}
+        """Whether the work that was begun last must not be done twice."""
         self._step = "0"
 
     def next(self, path: str) -> int:
@@ -23,7 +25,7 @@ class Places:
         step = path.partition(".")[0]
         if step not in ("0", self._step):
             self._step = step
-            for kept in (self.passes, self.executions, self.times, self.worked):
+            for kept in (self.passes, self.executions, self.times, self.worked, self.once):
                 for old in [name for name in kept if not name.startswith(LASTING)]:
                     del kept[old]
         number = self.passes[path] = self.passes.get(path, 0) + 1

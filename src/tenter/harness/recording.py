@@ -12,13 +12,11 @@ from typing import Any, Final, Self, cast
 import msgspec
 
 from tenter.catalogue import Status
-from tenter.journal import VERSION, Head, JournalError, Recorded, Store, Stream, genesis, link
+from tenter.journal import TERMINAL, VERSION, Head, JournalError, Recorded, Store, Stream, genesis, link
 from tenter.kernel import FrozenDict, Phase, TenterError
 
 PAGE: Final = 1024
 """How many entries are read at a time."""
-
-ENDS: Final = frozenset[str]({"completed", "blocked", "escalated", "failed", "cancelled"})
 
 Place = tuple[str, int, Phase | None]
 """A pass: its path, its number, and which end of a span it is."""
@@ -161,7 +159,7 @@ class Recording:
                 self.first, self._is_run = content, True
             case "status":
                 status = content.get("status")
-                self.status = cast("Status", status) if status in ENDS else None
+                self.status = cast("Status", status) if status in TERMINAL else None
             case "hook_ended" if content.get("metadata") is not None:
                 self.metadata = FrozenDict({**self.metadata, content["hook"]: content["metadata"]})
             case "checkpoint" | "result":

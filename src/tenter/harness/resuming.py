@@ -5,18 +5,20 @@ rests on and the version of the agent loop. What has changed is named, and accep
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Final, cast
 
 import msgspec
 
 from tenter.agent import LOOP_VERSION, Ended, Plan
 from tenter.catalogue import Envelope, ErrorInfo, Limits
-from tenter.harness.held import HERE, TERMINAL, RunHeld, claimed
+from tenter.harness.held import HOLDER, RunHeld, claimed, is_here
 from tenter.harness.recording import Recording
 from tenter.harness.result import RunResult
-from tenter.harness.runs import Begun, Runs, recalled
+from tenter.harness.runs import Begun, Runs, parts_of, recalled
 from tenter.harness.setup import Setup
-from tenter.journal import Entry, Store, Stream, StreamSummary, microseconds
+from tenter.harness.watching import asked_to_end
+from tenter.journal import TERMINAL, Entry, Store, Stream, StreamSummary, microseconds
 from tenter.kernel import TenterError
 
 LOOP: Final = "loop_version"
@@ -44,32 +46,107 @@ async def resume(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, accept:
         told = await recording.next("0.run.0", 1, "post")
         if told is not None and told.finished is not None:
             raise TenterError(f"the run {run_id} is over: it ended {summary.status}; there is nothing to go on with")
-    _check_unchanged(setup, run_id, recording, accept)
-    async with claimed(setup.store, stream, by=begun.by, clock=setup.clock):
+    changed = _changed(setup, recording)
+    known = (*parts_of(setup, str(recording.first.get("task"))), LOOP, HOLDER)
+    if unknown := sorted(set(accept) - set(known)):
+        raise TenterError(f"{unknown[0]!r} is nothing that can be accepted; there are {', '.join(known)}")
+    if refused := tuple(name for name in changed if name not in accept):
+        raise SpecChanged(run_id, refused)
+    begun = replace(begun, vouched=HOLDER in accept, lenient=bool(changed))
+    async with claimed(setup.store, stream, by=begun.by, clock=setup.clock, vouched=begun.vouched):
         recording = await Recording.begin(setup.store, stream)
         plan, begun = recalled(recording, _plan(runs, recording), begun)
-        return await runs.go_on(plan, begun, recording)
+        end: Ended | None = None
+        if summary.cancelling:  # somebody asked for its end, and its process died before it heard of that
+            end = Ended(status="cancelled", error=await asked_to_end(setup.store, run_id))
+        return await runs.go_on(plan, begun, recording, end=end)
 
 
 async def cancel(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, error: ErrorInfo) -> RunResult | None:
-    """Ends a run that nobody has; None where a living process has it, which is asked to. Raises as `resume`."""
-    stream = Stream("run", run_id)
-    summary = await _outermost(setup.store, stream)
+    """Ends a run that nobody has; None where a living process has it, which is asked to. Raises as `resume`.
+
+    A run that the configuration cannot go on with any more is ended on record alone, and no hook hears of it.
+    """
+    store, stream = setup.store, Stream("run", run_id)
+    summary = await _outermost(store, stream)
     if summary.status in TERMINAL:
         raise TenterError(f"the run {run_id} is over: it ended {summary.status}")
     while True:
         try:
-            async with claimed(setup.store, stream, by=begun.by, clock=setup.clock):
-                recording = await Recording.begin(setup.store, stream)
-                plan, begun = recalled(recording, _plan(runs, recording), begun)
+            async with claimed(store, stream, by=begun.by, clock=setup.clock, vouched=begun.vouched):
+                recording = await Recording.begin(store, stream)
+                try:
+                    plan, begun = recalled(recording, _plan(runs, recording), begun)
+                except TenterError:
+                    await end_on_record(store, stream, error, now=setup.clock.now())
+                    return await _ended_on_record(setup, recording, error)
                 return await runs.go_on(plan, begun, recording, end=Ended(status="cancelled", error=error))
         except RunHeld:
-            asked = await setup.redactor.apply({"by": begun.by, "reason": error.message})
-            entry = Entry(kind="cancel_requested", time=microseconds(setup.clock.now()), content=asked)
-            await setup.store.append(stream, [entry], durable=True)
-        summary = await _outermost(setup.store, stream)
-        if summary.holder or summary.status in TERMINAL or stream in HERE:
+            await ask_to_end(store, stream, await setup.redactor.apply(error.message), now=setup.clock.now())
+        summary = await _outermost(store, stream)
+        if summary.holder or summary.status in TERMINAL or is_here(store, stream):
             return None  # who has it sees what was asked, also when it is about to let go
+
+
+def cancelled_by(by: str, reason: str) -> str:
+    """What a cancelled run is told to have ended of."""
+    whose, why = (f" by {by}" if by else ""), (f": {reason}" if reason else "")
+    return f"the run was cancelled{whose}{why}"
+
+
+async def ask_to_end(store: Store, stream: Stream, reason: str, *, now: float) -> None:
+    """Asks whoever has the run to end it. Raises JournalError."""
+    entry = Entry(kind="cancel_requested", time=microseconds(now), content={"reason": reason})
+    await store.append(stream, [entry], durable=True)
+
+
+async def end_on_record(store: Store, stream: Stream, error: ErrorInfo, *, now: float) -> None:
+    """Records that a run which this process has claimed was cancelled, with all that it spawned, and tells nobody.
+
+    Raises JournalError.
+    """
+    told: dict[str, object] = {
+        "status": "cancelled",
+        "output": None,
+        "error": msgspec.to_builtins(error),
+        "usage": {},
+        "cost_usd": None,
+    }
+    entries = [
+        Entry(kind="status", time=microseconds(now), content={"status": "cancelled", "code": "cancelled"}),
+        Entry(kind="result", time=microseconds(now), content=told),
+    ]
+    for one in (*await _without_end_below(store, stream), stream):
+        await store.append(one, entries, durable=True)
+
+
+async def _without_end_below(store: Store, stream: Stream) -> list[Stream]:
+    """The runs that this one spawned, they and theirs, as far as they have no end; the innermost first."""
+    spawned: dict[str, list[StreamSummary]] = {}
+    for one in await store.streams("run"):
+        spawned.setdefault(one.parent, []).append(one)
+    found, parents = list[StreamSummary](), [stream.id]
+    while parents:
+        below = [one for parent in parents for one in spawned.pop(parent, ())]
+        found += below
+        parents = [one.stream.id for one in below]
+    return [one.stream for one in reversed(found) if one.ended is None]
+
+
+async def _ended_on_record(setup: Setup, recording: Recording, error: ErrorInfo) -> RunResult:
+    envelope, now = _envelope(recording), setup.clock.now()
+    began = recording.first.get("began")
+    return RunResult(
+        run_id=envelope.run_id,
+        task=envelope.task.name,
+        task_version=envelope.task.version,
+        status="cancelled",
+        error=error,
+        cost_known=False,
+        journal_head=(await setup.store.head(Stream("run", envelope.run_id))).hash,
+        started_at=began if isinstance(began, float) else now,
+        ended_at=now,
+    )
 
 
 async def _outermost(store: Store, stream: Stream) -> StreamSummary:
@@ -82,24 +159,23 @@ async def _outermost(store: Store, stream: Stream) -> StreamSummary:
     return summary
 
 
-def _check_unchanged(setup: Setup, run_id: str, recording: Recording, accept: Collection[str]) -> None:
-    """Raises SpecChanged, and TenterError for a task that the configuration does not have any more."""
+def _changed(setup: Setup, recording: Recording) -> tuple[str, ...]:
+    """What is not as it was when the run began. Raises TenterError for a task that is not there any more."""
     first = recording.first
     task = str(first.get("task"))
     setup.task(task)
-    now = {**setup.spec.parts(task), LOOP: LOOP_VERSION}
+    now = {**parts_of(setup, task), LOOP: LOOP_VERSION}
     then = {**cast("Mapping[str, object]", first.get("parts") or {}), LOOP: first.get("loop_version")}
-    if unknown := sorted(set(accept) - set(now)):
-        raise TenterError(f"{unknown[0]!r} is no part that can change; there are {', '.join(now)}")
-    changed = tuple(name for name in now if then.get(name) != now[name] and name not in accept)
-    if changed:
-        raise SpecChanged(run_id, changed)
+    return tuple(name for name in now if then.get(name) != now[name])
 
 
 def _plan(runs: Runs, recording: Recording) -> Plan:
     """What the task says now; `recalled` adds what is the run's own. Raises TenterError."""
+    return runs.plan(_envelope(recording), "", Limits())
+
+
+def _envelope(recording: Recording) -> Envelope:
     try:
-        envelope = msgspec.convert(recording.first["envelope"], Envelope)
+        return msgspec.convert(recording.first["envelope"], Envelope)
     except (KeyError, msgspec.ValidationError) as error:
         raise TenterError(f"this run cannot be gone on with: who it is cannot be read ({error})") from None
-    return runs.plan(envelope, "", Limits())

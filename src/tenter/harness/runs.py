@@ -6,7 +6,7 @@ What a run does next is the agent loop's, how it is recorded and told the engine
 import asyncio
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 import msgspec
@@ -16,9 +16,10 @@ from tenter.catalogue import Envelope, ErrorInfo, Limits, LoopFacts, SubtaskResu
 from tenter.controls import Account
 from tenter.harness.bodies import Bodies
 from tenter.harness.context import ToolContext
+from tenter.harness.deciding import still_open
 from tenter.harness.drive import drive, drive_on, end_waiting
 from tenter.harness.ended import recorded_end
-from tenter.harness.held import RunHeld, claim, claim_of, claimed, kept_here
+from tenter.harness.held import RunHeld, claim, claim_of, claimed, kept_here, release
 from tenter.harness.leftovers import RUN_VARIABLE
 from tenter.harness.local import LocalEngine
 from tenter.harness.parts import Run, Watcher
@@ -26,13 +27,14 @@ from tenter.harness.recording import Recording
 from tenter.harness.replay import Incomplete
 from tenter.harness.result import RunResult
 from tenter.harness.setup import Setup
-from tenter.journal import JournalError, Stream
+from tenter.harness.watching import Watch, asked_to_end
+from tenter.journal import TERMINAL, JournalError, Stream
 from tenter.kernel import FrozenDict, TenterError, Trace
+from tenter.wire import digest
 
-ASKED_TO_END: Final = ErrorInfo(code="cancelled", message="the run was cancelled from another process")
-
-LOOK_SECONDS: Final = 0.25
-"""How often it is looked whether another process asked for the end of a run."""
+WITH_ITS_PARENT: Final = Ended(
+    status="cancelled", error=ErrorInfo(code="cancelled", message="the run around it came to its end")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,10 @@ class Begun:
     parent_op: str | None = None
     by: str = ""
     """Who goes on with it."""
+    vouched: bool = False
+    """Somebody says that the process of another host that has it is gone."""
+    lenient: bool = False
+    """Somebody accepted that it was begun with something else."""
 
 
 @dataclass(slots=True)
@@ -62,6 +68,7 @@ class Going:
     task: "asyncio.Task[Standing | KeyboardInterrupt] | None" = None
     """Once it does something: one that was cancelled before that could not end the run."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     def stop(self, error: ErrorInfo) -> None:
         """Has the run come to its end, for the reason that is given first."""
@@ -96,8 +103,7 @@ class Runs:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._going: dict[str, Going] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._watch = Watch(setup.store, self._going)
 
     def going(self, run_id: str) -> Going | None:
         """The run, where it goes on here."""
@@ -106,7 +112,7 @@ class Runs:
     async def begin(self, plan: Plan, begun: Begun) -> RunResult:
         """A new run, to where it stands."""
         going = self._make(plan, begun, None)
-        with kept_here(going.run.stream, self._setup.clock.now()):
+        with kept_here(self._setup.store, going.run.stream, self._setup.clock.now()):
             return await self._result(going, await self._drive(going, self._first(plan, begun)))
 
     async def go_on(self, plan: Plan, begun: Begun, recording: Recording, *, end: Ended | None = None) -> RunResult:
@@ -148,7 +154,12 @@ class Runs:
         stream, account = Stream("run", envelope.run_id), Account(plan.limits.budgets, begun.account)
 
         async def spawn(event: SubtaskSpawnEvent) -> Waiting | SubtaskResult:
-            return await self._spawn(going, plan, begun, event)
+            return await self._spawn(going, begun, event)
+
+        async def end_subtask(event: SubtaskSpawnEvent) -> SubtaskResult:
+            came = await self._spawn(going, begun, event, end=WITH_ITS_PARENT)
+            assert isinstance(came, SubtaskResult), "it was brought to its end"
+            return came
 
         run = Run(
             envelope=envelope,
@@ -163,6 +174,8 @@ class Runs:
             bodies=Bodies(equipped.model, equipped.tools, context, equipped.prices, equipped.secrets).table(),
             account=account,
             spawn=spawn,
+            end_subtask=end_subtask,
+            lenient=begun.lenient,
             tools=equipped.infos,
             loop=begun.loop,
             watcher=begun.watcher,
@@ -179,7 +192,7 @@ class Runs:
         setup, run_id = self._setup, going.run.envelope.run_id
         setup.desk.attend(run_id, going.run.account, going.run.trace)
         self._going[run_id] = going
-        self._look_later()
+        self._watch.look_from_now_on()
         driving = drive(going.engine, going.agent, first) if end is None else drive_on(going.engine, going.agent, end)
         if end is not None and end.error is not None:
             going.engine.stop(end.error)
@@ -187,26 +200,33 @@ class Runs:
             standing = await asyncio.ensure_future(going.kept(driving, is_ending=end is not None))
             if isinstance(standing, KeyboardInterrupt):
                 raise standing
-            return await self._still_waiting(going, standing) if isinstance(standing, Waiting) else standing
+            if isinstance(standing, Waiting):
+                standing = await self._still_waiting(going, standing)
+            if isinstance(standing, Waiting):
+                going.engine.left(standing)
+            return standing
         finally:
             del self._going[run_id]
             setup.desk.leave(run_id)
             setup.sink.forget(run_id)
             going.ended.set()
-            if not self._going and self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
 
     async def _still_waiting(self, going: Going, waiting: Waiting) -> Standing:
         """Where a run stands that let go to wait: at its end, where somebody asked for that just before."""
         store, stream = self._setup.store, going.run.stream
         summary = await store.summary(stream)
-        error = going.engine.stopped or (ASKED_TO_END if summary is not None and summary.cancelling else None)
+        error = going.engine.stopped
+        if error is None and summary is not None and summary.cancelling:
+            error = await asked_to_end(store, stream.id)
         if error is None:
             return waiting
+        now = self._setup.clock.now()
         try:
-            await claim(store, stream, by="", now=self._setup.clock.now())
+            before = await claim(store, stream, by="", now=now)
         except RunHeld:  # another process was quicker, and is asked in its turn
+            return waiting
+        if before.status in TERMINAL:  # or has brought it to its end
+            await release(store, stream, status=before.status, now=now)
             return waiting
         going.engine.stop(error)
         return await end_waiting(going.engine, going.agent, error)
@@ -220,52 +240,55 @@ class Runs:
             return going, await self._drive(going, None, end=end)
         except Incomplete:
             store, stream = self._setup.store, going.run.stream
-            ended = await recorded_end(store, stream)
-            going = self._make(plan, begun, await Recording.begin(store, stream))
-            going.engine.leave_record()
-            await going.engine.close(going.agent.end(ended))
+            ended, recording = await recorded_end(store, stream), await Recording.begin(store, stream)
+            told = await recording.next("0.run.0", 1, "post")
+            await recording.rest()
+            going = self._make(plan, begun, recording)
+            if told is None or told.finished is None:
+                going.engine.leave_record()
+                await going.engine.close(going.agent.end(ended))
             return going, ended
 
     async def _spawn(
-        self, parent: Going, plan: Plan, begun: Begun, event: SubtaskSpawnEvent
+        self, parent: Going, begun: Begun, event: SubtaskSpawnEvent, *, end: Ended | None = None
     ) -> Waiting | SubtaskResult:
-        """The sub-run of an event that was let through: begun, or gone on with where it is on record."""
-        setup, outer = self._setup, plan.envelope
-        envelope = msgspec.structs.replace(outer, run_id=event.task.id, task=event.task, parent_run_id=outer.run_id)
-        budgets = setup.task(event.task.name).spec.budgets
-        limits = Limits(deadline=event.op.deadline, budgets=budgets)
-        inner = self.plan(envelope, event.input, limits, root=plan.root_run_id or outer.run_id, depth=plan.depth + 1)
-        of_child = Begun(
-            seed=f"{begun.seed}/{event.task.id}",
-            began=round(setup.clock.now(), 6),
-            loop=begun.loop,
-            watcher=begun.watcher,
-            environment=begun.environment,
-            account=parent.run.account,
-            parent_op=event.op.id,
-            by=begun.by,
-        )
-        stream = Stream("run", event.task.id)
-        if await setup.store.summary(stream) is None:
-            with kept_here(stream, setup.clock.now()):
+        """The sub-run of an event that was let through: begun, or gone on with where it is on record; or to its end."""
+        store, stream, clock = self._setup.store, Stream("run", event.task.id), self._setup.clock
+        inner, of_child = self._child(parent, begun, event)
+        if await store.summary(stream) is None:
+            if end is not None:
+                return SubtaskResult(run_id=event.task.id, task=event.task.name, status="cancelled", error=end.error)
+            with kept_here(store, stream, clock.now()):
                 going = self._make(inner, of_child, None)
                 standing = await self._drive(going, self._first(inner, of_child))
         else:
-            async with claimed(setup.store, stream, by=begun.by, clock=setup.clock):
-                recording = await Recording.begin(setup.store, stream)
-                _, standing = await self._gone_on(*recalled(recording, inner, of_child), recording)
-        if isinstance(standing, Waiting):
-            return standing
-        progress = standing.progress
-        return SubtaskResult(
-            run_id=event.task.id,
-            task=event.task.name,
-            status=standing.status,
-            output=standing.output,
-            error=standing.error,
-            usage=progress.usage,
-            cost_usd=progress.cost_usd if progress.cost_known else None,
+            async with claimed(store, stream, by=begun.by, clock=clock, vouched=begun.vouched) as before:
+                recording = await Recording.begin(store, stream)
+                over = before.status in TERMINAL
+                going, standing = await self._gone_on(
+                    *recalled(recording, inner, of_child), recording, None if over else end
+                )
+        return standing if isinstance(standing, Waiting) else _came(going, standing)
+
+    def _child(self, parent: Going, begun: Begun, event: SubtaskSpawnEvent) -> tuple[Plan, Begun]:
+        """What a sub-run is to do, and what it is begun with."""
+        plan, outer, clock = parent.agent.plan, parent.run.envelope, self._setup.clock
+        envelope = msgspec.structs.replace(outer, run_id=event.task.id, task=event.task, parent_run_id=outer.run_id)
+        budgets, deadline = self._setup.task(event.task.name).spec.budgets, plan.limits.deadline
+        if event.op.deadline is not None and event.op.deadline != deadline:  # the budget of time of the run around it
+            rest = max(event.op.deadline - clock.now(), 0.001)
+            budgets = msgspec.structs.replace(budgets, wall_seconds=min(rest, budgets.wall_seconds or rest))
+        limits = Limits(deadline=deadline, budgets=budgets)
+        root = plan.root_run_id or outer.run_id
+        inner = self.plan(envelope, event.input, limits, root=root, depth=plan.depth + 1)
+        of_child = replace(
+            begun,
+            seed=f"{begun.seed}/{event.task.id}",
+            began=round(clock.now(), 6),
+            account=parent.run.account,
+            parent_op=event.op.id,
         )
+        return inner, of_child
 
     def _first(self, plan: Plan, begun: Begun) -> Mapping[str, object]:
         """The content of a run's first entry: with it, the run is gone on with."""
@@ -281,7 +304,8 @@ class Runs:
             "depth": plan.depth,
             "began": begun.began,
             "spec": spec.digest,
-            "parts": spec.parts(task.name),
+            "parts": parts_of(self._setup, task.name),
+            "instructions": plan.instructions,
             "loop_version": LOOP_VERSION,
         }
 
@@ -289,6 +313,7 @@ class Runs:
         run, progress, task = going.run, standing.progress, going.run.envelope.task
         ended = standing if isinstance(standing, Ended) else None
         head = await self._head(run.stream)
+        asked = await still_open(self._setup.store, standing.requests) if isinstance(standing, Waiting) else ()
         result = RunResult(
             run_id=run.envelope.run_id,
             task=task.name,
@@ -296,8 +321,8 @@ class Runs:
             status=status_of(standing),
             output=None if ended is None else ended.output,
             error=None if ended is None else await run.redactor.apply(ended.error, fuzzy=True),
-            approval=standing.requests[0] if isinstance(standing, Waiting) else None,
-            approvals=standing.requests if isinstance(standing, Waiting) else (),
+            approval=asked[0] if asked else None,
+            approvals=asked,
             usage=progress.usage,
             cost_usd=progress.cost_usd,
             cost_known=progress.cost_known,
@@ -316,26 +341,27 @@ class Runs:
         except JournalError:
             return ""
 
-    def _look_later(self) -> None:
-        if self._timer is None and self._looking is None:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
 
-    def _look(self) -> None:
-        self._timer = None
-        self._looking = asyncio.ensure_future(self._ask_for_stops())
+def _came(going: Going, ended: Ended) -> SubtaskResult:
+    """What a sub-run came to."""
+    task, progress, used = going.run.envelope.task, ended.progress, going.run.account.used
+    return SubtaskResult(
+        run_id=going.run.envelope.run_id,
+        task=task.name,
+        status=ended.status,
+        output=ended.output,
+        error=ended.error,
+        usage=progress.usage,
+        cost_usd=progress.cost_usd if progress.cost_known else None,
+        model_calls=used.model_calls,
+        tool_calls=used.tool_calls,
+    )
 
-    async def _ask_for_stops(self) -> None:
-        """Ends the runs whose end another process asked for, and comes again while any goes on."""
-        try:
-            asked = await self._setup.store.cancelling()
-            for going in [self._going[run_id] for run_id in asked if run_id in self._going]:
-                going.stop(ASKED_TO_END)
-        except Exception:  # the journal: the run itself will hear of it
-            return
-        finally:
-            self._looking = None
-            if self._going:
-                self._look_later()
+
+def parts_of(setup: Setup, task: str) -> Mapping[str, str]:
+    """Digests of what a run of the task rests on, in the project's file and in the user's (D§11)."""
+    parts = setup.spec.parts(task)
+    return FrozenDict({**parts, "hooks": digest([parts["hooks"], setup.user_digest])})
 
 
 def recalled(recording: Recording, plan: Plan, begun: Begun) -> tuple[Plan, Begun]:
@@ -349,6 +375,7 @@ def recalled(recording: Recording, plan: Plan, begun: Begun) -> tuple[Plan, Begu
             limits=msgspec.convert(first["limits"], Limits),
             root_run_id=msgspec.convert(first["root"], str),
             depth=msgspec.convert(first["depth"], int),
+            instructions=msgspec.convert(first["instructions"], str),
         )
         loop = None if first["loop"] is None else msgspec.convert(first["loop"], LoopFacts)
         own: dict[str, Any] = {"seed": str(first["seed"]), "began": float(first["began"]), "loop": loop}
@@ -356,5 +383,4 @@ def recalled(recording: Recording, plan: Plan, begun: Begun) -> tuple[Plan, Begu
         raise TenterError(
             f"this run cannot be gone on with: an earlier version of tenter began it ({error} is not on record)"
         ) from None
-    kept = {name: getattr(begun, name) for name in ("watcher", "environment", "account", "parent_op", "by")}
-    return recorded, Begun(**own, **kept)
+    return recorded, replace(begun, **own)

@@ -92,6 +92,8 @@ class Setup:
     pause: Callable[[float], Awaitable[object]]
     """How a retry waits its seconds."""
     desk: HarnessDesk
+    user_digest: str
+    """Of the user's file; empty where there is none."""
     tool_environment: Mapping[str, str]
     tasks: Mapping[str, TaskSetup]
 
@@ -106,10 +108,7 @@ class Setup:
 
 
 def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
-    """Builds everything that the file describes; `hooks` are the caller's.
-
-    Raises ConfigError and RegistrationError, and TenterError for a project that is not what the pins hold it to.
-    """
+    """Builds all that the file describes. Raises ConfigError, RegistrationError, and TenterError for unmet pins."""
     spec, user = load(path, builtin_tools=BUILTIN_TOOLS), load_user()
     if given.pins is not None:
         given.pins.check(spec)
@@ -162,6 +161,7 @@ def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
         random=random,
         pause=surroundings.pause,
         desk=desk,
+        user_digest="" if user is None else user.digest,
         tool_environment=_without(toolbox.told, inherited_environment(os.environ)),
         tasks=tasks,
     )

@@ -1,11 +1,17 @@
-"""A sub-run between the two ends of its span, and what its after-event holds. Pure but for the span."""
+"""The sub-runs of a run, each between the two ends of its span, and what their after-events hold."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Self, cast
+from functools import partial
+from typing import Any, Self, cast
 
-from tenter.catalogue import ErrorInfo, SubtaskResult, SubtaskSpawnedEvent, SubtaskSpawnEvent
-from tenter.harness.record import Ending
-from tenter.kernel import Blocked, Done, Failed, FrozenDict, Span
+from tenter.agent import Waiting
+from tenter.catalogue import SUBTASK_SPAWNED, ErrorInfo, Op, SubtaskResult, SubtaskSpawnedEvent, SubtaskSpawnEvent
+from tenter.controls import Used
+from tenter.harness.parts import Run
+from tenter.harness.record import Ending, Pass
+from tenter.harness.replay import Incomplete, ReplayDiverged
+from tenter.kernel import Blocked, Done, Event, Failed, FrozenDict, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,19 +19,92 @@ class Open:
     """A span whose `pre` was fired, here or in a process before: what the sub-run is given, or why there is none."""
 
     span: Span[SubtaskSpawnEvent, SubtaskSpawnedEvent]
+    op: Op
+    """That of both ends."""
     event: SubtaskSpawnEvent
     refused: Blocked | Failed | None = None
 
     @classmethod
-    def of(cls, span: Span[SubtaskSpawnEvent, SubtaskSpawnedEvent], event: SubtaskSpawnEvent, opened: Ending) -> Self:
+    def of(
+        cls, span: Span[SubtaskSpawnEvent, SubtaskSpawnedEvent], op: Op, event: SubtaskSpawnEvent, opened: Ending
+    ) -> Self:
         """After its `pre` ended so."""
         if isinstance(opened, Done):
-            return cls(span, cast("SubtaskSpawnEvent", opened.event))
-        return cls(span, event, cast("Blocked | Failed", opened))
+            return cls(span, op, cast("SubtaskSpawnEvent", opened.event))
+        return cls(span, op, event, cast("Blocked | Failed", opened))
 
     async def close(self, event: SubtaskSpawnedEvent) -> Ending:
         """The `post`."""
         return cast("Ending", Done(await self.span.close(event)))
+
+
+Part = Callable[[Pass, Event, Callable[[Any], Awaitable[Any]]], Awaitable[Ending]]
+"""Does one end of a span, or what is between: from the record, or by firing it."""
+
+
+class Subtasks:
+    """The sub-runs of one run whose spans are open. `part` does and records what they are made of."""
+
+    def __init__(self, run: Run, part: Part) -> None:
+        self._run = run
+        self._part = part
+        self._open: dict[str, Open] = {}
+
+    async def spawn(self, op: Op, event: SubtaskSpawnEvent) -> Done[SubtaskSpawnedEvent] | Waiting | Blocked | Failed:
+        """A sub-run with the two ends of its span, or the next part of one that waited: see `Engine.spawn`."""
+        known = self._open.get(op.path)
+        span = self._run.runtime.span(SUBTASK_SPAWNED, trace=self._run.trace) if known is None else known.span
+        try:
+            if known is None:
+                opened = await self._part(Pass(SUBTASK_SPAWNED, op, "pre"), event, span.open)
+                known = self._open[op.path] = Open.of(span, op, event, opened)
+            inner: Ending = known.refused or await self._part(
+                Pass(SUBTASK_SPAWNED, op, "in"), known.event, partial(self._inner, known)
+            )
+        except (Incomplete, ReplayDiverged):  # nothing was done: the sub-run stands as it is on record
+            raise
+        except BaseException as error:
+            self._open.pop(op.path, None)
+            span.leave(error)
+            raise
+        if isinstance(inner, Waiting):
+            return inner
+        self._open.pop(op.path)
+        stopped = inner if isinstance(inner, Blocked | Failed) else None
+        after = cast("Done[Event]", inner).event if stopped is None else not_spawned(known.event, stopped)
+        told = await self._part(Pass(SUBTASK_SPAWNED, known.op, "post"), after, known.close)
+        return cast("Done[SubtaskSpawnedEvent]", told) if stopped is None else stopped
+
+    async def end(self) -> None:
+        """Sub-runs that wait for people, or were left by a process that died, end with the run around them."""
+        for path, known in list(self._open.items()):
+            came = await self._run.end_subtask(known.event)
+            await self._part(Pass(SUBTASK_SPAWNED, known.op, "post"), came_of(known.event, came), known.close)
+            self._open.pop(path)
+
+    def leave(self, standing: Waiting) -> None:
+        """Who was told of a beginning in this process hears that the run around waits on."""
+        for known in self._open.values():
+            known.span.leave(standing)
+
+    def settle(self, turn: Pass, recalled: Ending) -> None:
+        """Counts what a sub-run used that is on record with its end: it is not gone through again."""
+        if turn.phase == "in" and isinstance(recalled, Done):
+            used, cost_known = used_of(cast("SubtaskSpawnedEvent", recalled.event).result)
+            self._run.account.settle(turn.op.id, used, cost_known=cost_known)
+
+    async def _inner(self, known: Open, event: SubtaskSpawnEvent) -> Ending:
+        """The sub-run, or what a hook answers in its place before it ever ran."""
+        if event.op.pass_ == 1:
+            return cast("Ending", await known.span.within(event, self._came))
+        came = await self._came(event)
+        if not isinstance(came, Waiting):
+            await known.span.look_on(event)
+        return cast("Ending", came)
+
+    async def _came(self, event: SubtaskSpawnEvent) -> Done[SubtaskSpawnedEvent] | Waiting:
+        came = await self._run.spawn(event)
+        return came if isinstance(came, Waiting) else Done(came_of(event, came))
 
 
 def came_of(event: SubtaskSpawnEvent, result: SubtaskResult) -> SubtaskSpawnedEvent:
@@ -33,6 +112,18 @@ def came_of(event: SubtaskSpawnEvent, result: SubtaskResult) -> SubtaskSpawnedEv
     return SubtaskSpawnedEvent(
         envelope=event.envelope, op=event.op, parent=event.parent, task=event.task, input=event.input, result=result
     )
+
+
+def used_of(result: SubtaskResult) -> tuple[Used, bool]:
+    """What a sub-run used, and whether its cost is known, for the account of the run around it."""
+    tokens = result.usage.input_tokens + result.usage.output_tokens
+    used = Used(
+        tokens=tokens,
+        cost_usd=result.cost_usd or 0.0,
+        model_calls=result.model_calls,
+        tool_calls=result.tool_calls,
+    )
+    return used, result.cost_usd is not None
 
 
 def not_spawned(event: SubtaskSpawnEvent, why: Blocked | Failed) -> SubtaskSpawnedEvent:

@@ -16,12 +16,15 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Final, Self
 
 from tenter.harness.errors import ToolError, shown
+from tenter.journal import JOURNAL_PLACE
 from tenter.kernel import TenterError
 
 LONGEST_PATH = 4096
+OWN: Final = JOURNAL_PLACE.parts[0]
+"""The folder of a project that is tenter's: its journal is in it, and with that every approval."""
 MOST_LINKS = 40
 """As many links are followed in one path, as the kernel does."""
 
@@ -190,6 +193,8 @@ class _Walk:
     def go(self, workspace: Workspace, name: str, *, create: bool, wants_folder: bool) -> Place:
         while self._pending:
             part = self._pending.popleft()
+            if part == OWN:
+                raise ToolError(f"{name} leads into {OWN!r}, where tenter keeps its records: no tool works there")
             if part == "..":
                 self._up(name)
                 continue

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         JournalError as JournalError,
         Pruned as Pruned,
         Store as Store,
+        Strays as Strays,
     )
     from tenter.journal.summary import (
         TERMINAL as TERMINAL,

@@ -15,7 +15,7 @@ from tenter.journal.summary import TERMINAL
 from tenter.kernel import TenterError
 
 ApprovalState = Literal["open", "approved", "rejected", "edited", "expired", "withdrawn"]
-"""`withdrawn`: another request of the same root run was rejected or expired, or its run is over."""
+"""`withdrawn`: another request of the same run was rejected or expired, or its run or the root of that is over."""
 
 CHANGING: Final = frozenset({"approval_requested", "approval_decided", "status", "result"})
 """The kinds of entries that change what a listing shows."""
@@ -47,7 +47,9 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """An open request came to `state`. When it `withdraws`, the other open ones of its root run are withdrawn."""
+    """An open request came to `state`. When it `withdraws`, the other open ones of its run are withdrawn.
+
+    Those of other runs under the same root stay: a run that hears a rejection ends alone."""
 
     id: str
     state: ApprovalState

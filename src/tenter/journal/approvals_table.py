@@ -32,11 +32,9 @@ ON CONFLICT (id, run) DO UPDATE
 SET asked = excluded.asked, root = excluded.root, state = 'open', time = excluded.time, decided = NULL
 WHERE state <> 'open'
 """
-_SETTLE: Final = (
-    "UPDATE approvals SET state = ?, decided = ? WHERE id = ? AND run = ? AND state = 'open' RETURNING root"
-)
+_SETTLE: Final = "UPDATE approvals SET state = ?, decided = ? WHERE id = ? AND run = ? AND state = 'open'"
 _WITHDRAW_SIBLINGS: Final = (
-    "UPDATE approvals SET state = 'withdrawn', decided = ? WHERE root = ? AND +state = 'open'"  # by root, not by state
+    "UPDATE approvals SET state = 'withdrawn', decided = ? WHERE run = ? AND +state = 'open'"  # by run, not by state
 )
 _WITHDRAW: Final = "UPDATE approvals SET state = 'withdrawn' WHERE (run = ? OR root = ?) AND +state = 'open'"
 FIND: Final = """
@@ -55,23 +53,25 @@ def note(connection: sqlite3.Connection, stream: Stream, row: int, entry: Entry)
         case Asked():
             connection.execute(_ASK, (row, stream.id, changed.root, changed.id, entry.time))
         case Settled():
-            roots = connection.execute(_SETTLE, (changed.state, row, changed.id, stream.id)).fetchall()
-            if roots and changed.withdraws:
-                connection.execute(_WITHDRAW_SIBLINGS, (row, roots[0][0]))
+            settled = connection.execute(_SETTLE, (changed.state, row, changed.id, stream.id))
+            if settled.rowcount and changed.withdraws:
+                connection.execute(_WITHDRAW_SIBLINGS, (row, stream.id))
         case Over():
             connection.execute(_WITHDRAW, (stream.id, stream.id))
         case _:
             assert_never(changed)
 
 
-def asked(connection: sqlite3.Connection, decision: ApprovalDecision) -> ApprovalRow:
-    """The request that is decided: the run's own or, where it has none, that of a run whose root it is.
-
-    Raises DecisionRefused where there is none with that id.
-    """
-    run, request_id = decision.run_id, decision.request_id
+def request(connection: sqlite3.Connection, run: str, request_id: str) -> ApprovalRow | None:
+    """As `Store.request`."""
     found = connection.execute(FIND, (request_id, run, run, request_id)).fetchone()
-    row = None if found is None else _row(connection, found)
+    return None if found is None else _row(connection, found)
+
+
+def asked(connection: sqlite3.Connection, decision: ApprovalDecision) -> ApprovalRow:
+    """The request that is decided, as `request` finds it. Raises DecisionRefused where there is none with that id."""
+    run, request_id = decision.run_id, decision.request_id
+    row = request(connection, run, request_id)
     if row is None:
         elsewhere = connection.execute(FIND_ELSEWHERE, (request_id, run)).fetchone()
         raise no_such_request(decision, elsewhere[0] if elsewhere else "")
@@ -116,9 +116,9 @@ def _row(connection: sqlite3.Connection, found: tuple[int, ApprovalState, int, i
     """A line of the listing; None where its entry holds nothing that is known."""
     asked_in, state, time, decided_in = found
     content = content_of(connection, asked_in)
-    request = None if content is None else request_in(content)
-    if request is None:
+    wanted = None if content is None else request_in(content)
+    if wanted is None:
         return None
     answer = None if decided_in is None else content_of(connection, decided_in)
     decision = None if answer is None else decision_in(answer)
-    return ApprovalRow(request=request, state=state, decision=decision, cursor=str(Cursor(time, asked_in)))
+    return ApprovalRow(request=wanted, state=state, decision=decision, cursor=str(Cursor(time, asked_in)))

@@ -30,8 +30,18 @@ from tenter.journal.rows import (
     row_id,
 )
 from tenter.journal.sealed import Prepared, kept, prepare, seal, seal_flat
-from tenter.journal.store import HeadMoved, JournalError
-from tenter.journal.streams_table import begin, cancelling, is_there, keyed, number_of, show, summaries, summary_of
+from tenter.journal.store import HeadMoved, JournalError, Strays
+from tenter.journal.streams_table import (
+    begin,
+    cancelling,
+    is_there,
+    keyed,
+    number_of,
+    show,
+    strays,
+    summaries,
+    summary_of,
+)
 from tenter.journal.summary import SHOWN, StreamSummary
 from tenter.journal.tail import Tail, tail_of
 from tenter.wire import CanonicalError
@@ -201,6 +211,12 @@ class Database:
             connection = self._connect(create=False)
             return cancelling(connection) if connection else frozenset()
 
+    def strays(self) -> Strays:
+        """As `Store.strays`."""
+        with told(self.path):
+            connection = self._connect(create=False)
+            return strays(connection) if connection else Strays()
+
     def approvals(
         self, *, run: str | None, state: ApprovalState | None, after: Cursor | None, limit: int
     ) -> Sequence[ApprovalRow]:
@@ -210,6 +226,12 @@ class Database:
             if connection is None:
                 return ()
             return approvals_table.page(connection, run=run, state=state, after=after, limit=limit)
+
+    def request(self, run_id: str, request_id: str) -> ApprovalRow | None:
+        """As `Store.request`."""
+        with told(self.path):
+            connection = self._connect(create=False)
+            return approvals_table.request(connection, run_id, request_id) if connection else None
 
     def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
         """As `Store.decide`."""

@@ -9,8 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from tenter.catalogue import ApprovalDecision
+from tenter.catalogue import ApprovalDecision, ApprovalRequest
 from tenter.journal.approvals import ApprovalRow
+from tenter.journal.summary import TERMINAL
 from tenter.kernel import TenterError
 
 WhyRefused = Literal["unknown", "foreign", "finished", "decided", "expired", "not_expired", "not_editable"]
@@ -69,10 +70,19 @@ def _settled(row: ApprovalRow, status: str) -> DecisionRefused:
     if row.state != "withdrawn":
         return DecisionRefused("decided", f"{named} was {row.state} already{_by(decision)}")
     if decision is None:
-        return DecisionRefused("finished", f"{named} was withdrawn, because its run is over (it is {status!r})")
-    what = "expired" if decision.decision == "expire" else f"was rejected{_by(decision)}"
+        return DecisionRefused("finished", f"{named} was withdrawn, because {_over(row.request, status)}")
+    is_expiry = decision.decision == "expire"
+    what = f"expired at {_when(decision.decided_at)}" if is_expiry else f"was rejected{_by(decision)}"
     text = f"{named} was withdrawn, because the request {decision.request_id!r} of the same run {what}"
     return DecisionRefused("decided", text)
+
+
+def _over(request: ApprovalRequest, status: str) -> str:
+    """Which run is over: the one that asked, which stands at `status`, or the one around it."""
+    root = request.root_run_id or request.run_id
+    if status in TERMINAL or root == request.run_id:
+        return f"its run is over (it is {status!r})"
+    return f"the run {root!r} around its run is over"
 
 
 def _by(decision: ApprovalDecision | None) -> str:

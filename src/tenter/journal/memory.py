@@ -17,7 +17,7 @@ from tenter.journal.references import references
 from tenter.journal.requests import Place, Requests
 from tenter.journal.rows import row_id
 from tenter.journal.sealed import Sealed, kept, leave, prepare, seal, unseal
-from tenter.journal.store import HeadMoved, JournalError, Pruned
+from tenter.journal.store import HeadMoved, JournalError, Pruned, Strays
 from tenter.journal.summary import StreamSummary, summarise
 from tenter.wire import Parts
 
@@ -108,6 +108,11 @@ class MemoryStore:
             self._check_open()
             return self._requests.page(run=run, state=state, after=cursor, limit=limit)
 
+    async def request(self, run_id: str, request_id: str) -> ApprovalRow | None:
+        with self._lock:
+            self._check_open()
+            return self._requests.request(run_id, request_id)
+
     async def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
         with self._lock:
             self._check_open()
@@ -123,6 +128,10 @@ class MemoryStore:
         self._check_open()
         found = [summary.stream for summary in tuple(self._summaries.values()) if summary.cancelling]
         return frozenset([stream.id for stream in found if stream.kind == "run"])
+
+    async def strays(self) -> Strays:
+        self._check_open()
+        return Strays(streams=len(self._entries.keys() - self._summaries.keys()))
 
     async def prune(self, *, before: int, erase: bool = False, dry: bool = False) -> Pruned:
         with self._lock:

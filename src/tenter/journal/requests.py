@@ -46,6 +46,8 @@ class Requests:
         self._content = content
         self._standing: dict[tuple[str, str], _Standing] = {}
         """By request id and run."""
+        self._runs: dict[tuple[str, str], list[str]] = {}
+        """The runs that asked, the first one first, by request id and root."""
 
     def note(self, place: Place, row: int, entry: Entry) -> None:
         """Fold the entry that stands at `place`; `row` orders those of the same time."""
@@ -58,26 +60,30 @@ class Requests:
                 if known is None or known.state != "open":
                     asked = _Standing(asked=place, cursor=Cursor(entry.time, row), root=changed.root)
                     self._standing[changed.id, run] = asked
+                    self._index(changed.id, asked)
             case Settled():
                 known = self._standing.get((changed.id, run))
                 if known is not None and known.state == "open":
                     self._standing[changed.id, run] = _settled(known, changed.state, place)
-                    self._withdraw(lambda other: changed.withdraws and other.root == known.root, place)
+                    self._withdraw(lambda other: changed.withdraws and other.run == run, place)
             case Over():
                 self._withdraw(lambda other: run in (other.run, other.root), None)
             case _:
                 assert_never(changed)
 
+    def request(self, run: str, request_id: str) -> ApprovalRow | None:
+        """As `Store.request`."""
+        below = self._runs.get((request_id, run), [run])
+        standing = self._standing.get((request_id, run)) or self._standing.get((request_id, below[0]))
+        return None if standing is None else self._row(standing)
+
     def asked(self, decision: ApprovalDecision) -> ApprovalRow:
         """As `approvals_table.asked`."""
         request_id, run = decision.request_id, decision.run_id
-        named = [standing for (name, _), standing in self._standing.items() if name == request_id]
-        own = [standing for standing in named if standing.run == run] or [
-            standing for standing in named if standing.root == run
-        ]
-        row = self._row(own[0]) if own else None
+        row = self.request(run, request_id)
         if row is None:
-            raise no_such_request(decision, next((standing.run for standing in named if standing.run != run), ""))
+            named = [each.run for (name, _), each in self._standing.items() if name == request_id]
+            raise no_such_request(decision, next((other for other in named if other != run), ""))
         return row
 
     def page(
@@ -97,6 +103,14 @@ class Requests:
     def forget(self, stream: Stream) -> None:
         """The requests of a run that was pruned."""
         self._standing = {key: standing for key, standing in self._standing.items() if standing.asked[0] != stream}
+        self._runs = {}
+        for (request_id, _), standing in self._standing.items():
+            self._index(request_id, standing)
+
+    def _index(self, request_id: str, standing: _Standing) -> None:
+        runs = self._runs.setdefault((request_id, standing.root), [])
+        if standing.run not in runs:
+            runs.append(standing.run)
 
     def _withdraw(self, goes: Callable[[_Standing], bool], place: Place | None) -> None:
         for key, standing in self._standing.items():

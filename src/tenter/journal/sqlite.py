@@ -28,7 +28,7 @@ from tenter.journal.log import Log
 from tenter.journal.log_sync import LogSync
 from tenter.journal.pruning import Wanted
 from tenter.journal.sealed import Prepared, kept, prepare
-from tenter.journal.store import JournalError, Pruned
+from tenter.journal.store import JournalError, Pruned, Strays
 from tenter.journal.summary import StreamSummary
 from tenter.journal.tail import Tail
 from tenter.wire import OversizeError
@@ -80,6 +80,11 @@ class SqliteStore:
     def syncs(self) -> int:
         """How many fsyncs durable appends asked for. SQLite syncs by itself when it copies or begins its log."""
         return self._log_sync.syncs + self._database.syncs
+
+    @property
+    def path(self) -> Path:
+        """Where the journal is."""
+        return self._database.path
 
     @property
     def dropped(self) -> Tail | None:
@@ -139,6 +144,9 @@ class SqliteStore:
         look = partial(self._database.approvals, run=run, state=state, after=cursor, limit=limit)
         return await self._look(look)
 
+    async def request(self, run_id: str, request_id: str) -> ApprovalRow | None:
+        return await self._look(partial(self._database.request, run_id, request_id))
+
     async def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
         def decide() -> ApprovalDecision:
             with self._database.patience(create=False):
@@ -149,6 +157,9 @@ class SqliteStore:
 
     async def cancelling(self) -> frozenset[str]:
         return await self._look(self._database.cancelling)
+
+    async def strays(self) -> Strays:
+        return await self._look(self._database.strays)
 
     async def prune(self, *, before: int, erase: bool = False, dry: bool = False) -> Pruned:
         pieces, pruned = self._database.prune(Wanted(before=before, erase=erase, dry=dry)), Pruned()

@@ -57,6 +57,15 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
         return Pruned(runs=self.runs + other.runs, entries=self.entries + other.entries, bytes=self.bytes + other.bytes)
 
 
+class Strays(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store holds of streams that it does not list: whoever took them out of the listing left it behind."""
+
+    streams: int = 0
+    """So many streams have entries."""
+    requests: int = 0
+    """So many requests are listed whose run is not."""
+
+
 class Store(Protocol):
     """An append-only store of streams. Safe to use from several tasks, event loops and threads."""
 
@@ -118,26 +127,41 @@ class Store(Protocol):
         """
         ...
 
+    async def request(self, run_id: str, request_id: str) -> ApprovalRow | None:
+        """That one request, whatever its state: the run's own or, where it has none, that of a run whose root it is.
+
+        None where there is none. It costs the same however many a run has. Raises `JournalError`.
+        """
+        ...
+
     async def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
         """Record the decision in the stream of the run that asks, once, and return it; it is on disk then.
 
         `run_id` is that of the run that asks or of its root; the run that asks stands in what is recorded. Of several
-        that decide at the same moment one does. A rejection and an expiry withdraw what else is open of the same root
-        run. Raises DecisionRefused for a decision that does not count; where the request has expired, its expiry is
-        recorded all the same. Raises `JournalError`.
+        that decide at the same moment one does. A rejection and an expiry withdraw what else is open of the run that
+        asks, and of no other. Raises DecisionRefused for a decision that does not count; where the request has expired,
+        its expiry is recorded all the same. Raises `JournalError`.
         """
         ...
 
     async def cancelling(self) -> frozenset[str]:
-        """The ids of the runs that somebody asked, since they were claimed last, to cancel and that are not over.
+        """The ids of the runs that somebody asked to cancel and that are not over; a claim changes nothing of that.
 
         Cheap enough to be asked several times a second. Raises `JournalError`.
         """
         ...
 
-    async def prune(self, *, before: int, erase: bool = False, dry: bool = False) -> Pruned:
-        """Delete the runs whose end is before that time (microseconds), and what was kept apart and nothing names.
+    async def strays(self) -> Strays:
+        """What belongs to no stream that is listed; of a journal that only stores wrote there is nothing.
 
+        What a pruning has left to delete is none of it. Raises `JournalError`.
+        """
+        ...
+
+    async def prune(self, *, before: int, erase: bool = False, dry: bool = False) -> Pruned:
+        """Delete the runs that ended before that time (microseconds), and what was kept apart and nothing names.
+
+        A run has ended with its first terminal `status`, also where no `result` came after it.
         To `erase` deletes only the content of their entries, so that their chains still hold; they ask nobody any more.
         A run that has not ended, waits or is held stays, and one whose parent has not ended. Other writers get their
         turn meanwhile. One that is stopped half-way goes on when it is called again; a stream that was pruned takes no

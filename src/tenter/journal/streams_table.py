@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from tenter.journal.entry import Entry, Stream, StreamKind
-from tenter.journal.rows import one
+from tenter.journal.rows import one, place, row_ids
+from tenter.journal.store import Strays
 from tenter.journal.summary import SHOWN, StreamSummary, summarise
 
 _COLUMNS: Final = "kind, id, name, status, started, ended, holder, cancelling, parent"
@@ -91,6 +92,18 @@ CANCELLING: Final = "SELECT id FROM streams INDEXED BY streams_cancelling WHERE 
 def cancelling(connection: sqlite3.Connection) -> frozenset[str]:
     """As `Store.cancelling`."""
     return frozenset([identifier for (identifier,) in connection.execute(CANCELLING)])
+
+
+def strays(connection: sqlite3.Connection) -> Strays:
+    """As `Store.strays`. It reads one entry of each stream."""
+    known = "SELECT EXISTS (SELECT 1 FROM streams WHERE number = ?1) OR EXISTS (SELECT 1 FROM pruned WHERE number = ?1)"
+    found, after = 0, -1
+    while (row := connection.execute("SELECT min(id) FROM entries WHERE id > ?", (after,)).fetchone())[0] is not None:
+        number = place(row[0])[0]
+        found += not connection.execute(known, (number,)).fetchone()[0]
+        after = row_ids(number)[1]
+    asking = "SELECT count(*) FROM approvals WHERE run NOT IN (SELECT id FROM streams WHERE kind = 'run')"
+    return Strays(streams=found, requests=one(connection, asking))
 
 
 def _summary(row: tuple[StreamKind, str, str, str, int, int | None, str, int, str]) -> StreamSummary:

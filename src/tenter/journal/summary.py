@@ -26,16 +26,17 @@ class StreamSummary(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     """The task of a run: `task` of its `run` entry."""
     status: str = ""
-    """`status` of the last `status` or `result` entry; `running` after a `resumed` one."""
+    """`status` of the last entry that names one; `running` after a `resumed` one that names none. One that names a
+    terminal status claims a run that is over, and whose end was told to nobody."""
     started: int
     """Time of the first entry, in microseconds since 1970 UTC."""
     ended: int | None = None
-    """Time of the `result` entry."""
+    """Time of the first entry that ended it: a terminal `status`, or the `result` where there was none."""
     holder: str = ""
     """Who has the run: the canonical form of `process` and `host` of the last `run` or `resumed` entry that tells a
-    process, and its time as `since`. Empty where nobody has: it was released, waits for a person, or is over."""
+    process, and its time as `since`. Empty where nobody has: since then it was released, began to wait, or ended."""
     cancelling: bool = False
-    """Somebody asked, after the last claim, that it be cancelled, and it is not over."""
+    """Somebody asked that it be cancelled, and it is not over. A claim takes nothing of that back."""
     parent: str = ""
     """The run that spawned it: `envelope.parent_run_id` of its `run` entry."""
 
@@ -45,16 +46,17 @@ def summarise(summary: StreamSummary, entry: Entry) -> StreamSummary:
     match entry.kind:
         case "run":
             begun = msgspec.structs.replace(summary, name=_text(entry.content, "task"), parent=_parent(entry))
-            summary = _claimed(begun, entry)
+            summary = msgspec.structs.replace(_claimed(begun, entry), cancelling=False)
         case "resumed":
-            summary = _claimed(msgspec.structs.replace(summary, status="running"), entry)
+            status = _text(entry.content, "status") or "running"
+            summary = _claimed(msgspec.structs.replace(summary, status=status), entry)
         case "released":
             summary = msgspec.structs.replace(summary, status=_text(entry.content, "status"), holder="")
         case "status":
-            summary = _standing(summary, _text(entry.content, "status"))
+            status = _text(entry.content, "status")
+            summary = _over(summary, status, entry) if status in TERMINAL else _standing(summary, status)
         case "result":
-            ended = _standing(summary, _text(entry.content, "status"))
-            summary = msgspec.structs.replace(ended, ended=entry.time, holder="", cancelling=False)
+            summary = _over(summary, _text(entry.content, "status"), entry)
         case "cancel_requested":
             is_over = summary.status in TERMINAL or summary.ended is not None
             summary = msgspec.structs.replace(summary, cancelling=not is_over)
@@ -66,19 +68,19 @@ def summarise(summary: StreamSummary, entry: Entry) -> StreamSummary:
 def _claimed(summary: StreamSummary, entry: Entry) -> StreamSummary:
     process = entry.content.get("process")
     if process is None:
-        return msgspec.structs.replace(summary, cancelling=False)
+        return summary
     held = {"process": process, "host": _text(entry.content, "host"), "since": entry.time}
-    return msgspec.structs.replace(summary, holder=Document(held).data.decode(), cancelling=False)
+    return msgspec.structs.replace(summary, holder=Document(held).data.decode())
 
 
 def _standing(summary: StreamSummary, status: str) -> StreamSummary:
-    is_over = status in TERMINAL
-    return msgspec.structs.replace(
-        summary,
-        status=status,
-        holder="" if is_over or status == "awaiting_approval" else summary.holder,
-        cancelling=summary.cancelling and not is_over,
-    )
+    holder = "" if status == "awaiting_approval" else summary.holder
+    return msgspec.structs.replace(summary, status=status, holder=holder)
+
+
+def _over(summary: StreamSummary, status: str, entry: Entry) -> StreamSummary:
+    ended = entry.time if summary.ended is None else summary.ended
+    return msgspec.structs.replace(summary, status=status, ended=ended, holder="", cancelling=False)
 
 
 def _parent(entry: Entry) -> str:

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final
 
+from tenter.journal.approvals import Over, change
 from tenter.journal.approvals_table import note
 from tenter.journal.entry import Entry
 from tenter.journal.rows import content_of, row_ids
@@ -87,14 +88,14 @@ def _to_2(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE streams_1")
     for tables in (_APPROVALS, _PRUNING):
         _run(connection, tables)
-    # What has ended asks nobody any more.
-    waiting = connection.execute("SELECT number FROM streams WHERE kind = 'run' AND ended IS NULL").fetchall()
-    for (number,) in waiting:
-        _note_approvals(connection, number)
+    # What has a result asks nobody any more, and its end is known.
+    others = connection.execute("SELECT number FROM streams WHERE kind = 'run' AND ended IS NULL").fetchall()
+    for (number,) in others:
+        _fold(connection, number)
 
 
-def _note_approvals(connection: sqlite3.Connection, number: int) -> None:
-    """Fold a stream's entries into the table of approvals, as if they were appended now."""
+def _fold(connection: sqlite3.Connection, number: int) -> None:
+    """Take a run's requests and its end from its entries, as if they were appended now."""
     stream = stream_of(connection, number)
     assert stream is not None, "the table names it"
     rows = connection.execute(
@@ -107,7 +108,10 @@ def _note_approvals(connection: sqlite3.Connection, number: int) -> None:
             content = content_of(connection, row)
         except CanonicalError:  # damage is told to whoever reads the stream; here it must not shut the whole journal
             continue
-        note(connection, stream, row, Entry(kind=kind, time=time, content=content or {}))
+        entry = Entry(kind=kind, time=time, content=content or {})
+        note(connection, stream, row, entry)
+        if change(stream, entry) == Over():
+            connection.execute("UPDATE streams SET ended = ? WHERE number = ? AND ended IS NULL", (time, number))
 
 
 _STEPS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (_to_2,)

@@ -1,13 +1,25 @@
 """Whether a stream is as it was written: its chain holds, and a head that was kept elsewhere is in it (D§10).
 
 A chain alone tells what was changed in the middle. What was cut off at the end, or written anew from some entry on by
-somebody who can compute the chain, only a head kept elsewhere tells, or a key.
+somebody who can compute the chain, only a head kept elsewhere tells, or a key. What listings show of the stream no
+chain covers: that is compared with its entries.
 """
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
 
 import msgspec
 
+from tenter.journal.approvals import ApprovalRow
 from tenter.journal.entry import Head, Stream, flaw, genesis
+from tenter.journal.listing import Listing
 from tenter.journal.store import JournalError, Store
+
+PAGE: Final = 200
+"""Requests that are asked for at once."""
+MOST_TOLD: Final = 3
+"""Of what differs in listings, so much is told."""
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +32,8 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     erased: int = 0
     """How many of these hold without their content, which was erased."""
     fault: str | None = None
-    """Which entry is the first that does not hold, and why; or that the expected head is not there."""
+    """Which entry is the first that does not hold, and why; or that the expected head is not there; or in what the
+    listings differ from the entries."""
     keyed: bool
     """It is chained under the store's key. Where a key was given and this is False, the stream was begun without one,
     or somebody who has not the key wrote it anew."""
@@ -29,36 +42,83 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def verified(store: Store, stream: Stream, *, expect: str | None = None) -> Verified:
-    """Read the whole stream, what was kept apart too, and follow its chain. Memory holds a page.
+    """Read the whole stream, what was kept apart too, and follow its chain. Memory holds a page, and its requests.
 
     `expect` is a head that was kept elsewhere: it must be the head, or have been it. Raises `JournalError`: `key` when
     the stream is chained under a key that the store was not given; any other trouble but `damaged`, which is a fault.
     """
     key = await store.key_of(stream)
-    head, erased, fault = genesis(stream), 0, None
-    expected_at = 0 if expect == head.hash else None
+    chain, listing = _Chain(stream, key, expect), Listing(stream)
     try:
-        async for record in store.read(stream):
-            if (why := flaw(record, head, key)) is not None:
-                fault = f"entry {head.sequence + 1} does not hold: {why}"
+        fault = await chain.follow(store, listing)
+        if fault is None and expect is not None and chain.expected_at is None:
+            fault = _missing(expect, chain.head)
+        while fault is None:
+            fault = await _unlike(store, stream, listing)
+            if (await store.head(stream)) == chain.head:
                 break
-            head, erased = record.head, erased + record.erased
-            if head.hash == expect:
-                expected_at = head.sequence
+            fault = await chain.follow(store, listing)  # it has gone on meanwhile
     except JournalError as error:
         if error.trouble != "damaged":
             raise
-        fault = f"entry {head.sequence + 1} cannot be read: {error}"
-    if fault is None and expect is not None and expected_at is None:
-        fault = _missing(expect, head)
+        fault = f"entry {chain.head.sequence + 1} cannot be read: {error}"
     return Verified(
-        entries=head.sequence,
-        head=head.hash,
-        erased=erased,
+        entries=chain.head.sequence,
+        head=chain.head.hash,
+        erased=chain.erased,
         fault=fault,
         keyed=key is not None,
-        expected_at=expected_at,
+        expected_at=chain.expected_at,
     )
+
+
+class _Chain:
+    """How far the chain of a stream holds."""
+
+    def __init__(self, stream: Stream, key: bytes | None, expect: str | None) -> None:
+        self.head = genesis(stream)
+        self.erased = 0
+        self.expected_at = 0 if expect == self.head.hash else None
+        self._stream = stream
+        self._key = key
+        self._expect = expect
+
+    async def follow(self, store: Store, listing: Listing) -> str | None:
+        """To the end of the stream, or to the first entry that does not hold, and why. Raises JournalError."""
+        async for record in store.read(self._stream, after=self.head.sequence):
+            if (why := flaw(record, self.head, self._key)) is not None:
+                return f"entry {self.head.sequence + 1} does not hold: {why}"
+            self.head, self.erased = record.head, self.erased + record.erased
+            if self.head.hash == self._expect:
+                self.expected_at = self.head.sequence
+            listing.note(record)
+        return None
+
+
+async def _unlike(store: Store, stream: Stream, listing: Listing) -> str | None:
+    """In what the listings differ from the entries. Raises JournalError."""
+    summary = await store.summary(stream)
+    rows = await _rows(store, stream.id) if stream.kind == "run" else []
+    strange = [one.request for one in rows if stream.id not in (one.request.run_id, one.request.root_run_id)]
+    if strange:
+        return f"the request {strange[0].id!r} is listed here, and is one of the run {strange[0].run_id!r}"
+    own = [one for one in rows if one.request.run_id == stream.id]
+    around = {one.request.root_run_id for one in own} - {"", stream.id}
+    ended = frozenset([run for run in around if await _is_over(store, run)])
+    told = list(islice(listing.faults(summary, own, ended), MOST_TOLD))
+    return "; ".join(told) or None
+
+
+async def _is_over(store: Store, run: str) -> bool:
+    summary = await store.summary(Stream("run", run))
+    return summary is None or summary.ended is not None
+
+
+async def _rows(store: Store, run: str) -> Sequence[ApprovalRow]:
+    rows: list[ApprovalRow] = []
+    while page := await store.approvals(run=run, state=None, after=rows[-1].cursor if rows else None, limit=PAGE):
+        rows += page
+    return rows
 
 
 def _missing(expect: str, head: Head) -> str:

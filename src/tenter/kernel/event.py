@@ -33,6 +33,10 @@ class Event(FrozenStruct, frozen=True, kw_only=True):
             raise TypeError(f"{type(self).__name__} has no replaceable field {min(wrong)!r}; {_fields(type(self))}")
         return msgspec.structs.replace(self, **changes)
 
+    def editable_fields(self) -> frozenset[str]:
+        """What a hook may let a person change of it, by the names that a Suspend gives."""
+        return frozenset(self.own_fields())
+
     def own_fields(self) -> dict[str, object]:
         """All but envelope and op, by name."""
         return {name: getattr(self, name) for name in self.__struct_fields__ if name not in CONTEXT}

@@ -199,7 +199,8 @@ def _freeze_list(value: list[object], room: int) -> tuple[object, ...]:
 
 def _freeze_tuple(value: tuple[object, ...], room: int) -> tuple[object, ...]:
     if type(value) is tuple and value and (first := type(value[0])) in _FROZEN:
-        if list(map(type, value)).count(first) == len(value):  # a long conversation, at each step: it has to be fast
+        kinds = list(map(type, value))  # of a long conversation, at each step: it has to be fast
+        if kinds.count(first) == len(kinds):
             return value
     items = tuple([item if type(item) in _FROZEN else _freeze(item, room) for item in value])
     return value if type(value) is tuple and all(map(is_, items, value)) else items

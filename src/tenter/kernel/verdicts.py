@@ -294,10 +294,10 @@ def _uneditable(asked: Suspend, event: Event) -> str | None:
 
     `*` stands for all that a person can change there.
     """
-    known = event.own_fields()
+    known = event.editable_fields()
     for name in asked.editable:
         if name != "*" and name.partition(".")[0] not in known:
-            return f"{name!r}, which the event does not have; it has {', '.join(map(repr, known))}"
+            return f"{name!r}, which the event does not have; it has {', '.join(map(repr, sorted(known)))}"
     return None
 
 

@@ -127,14 +127,16 @@ class _Look:
 
     def through(self, root: object, characters: float = inf, values: float = inf) -> bool:
         """Look at everything; False when there are more new characters or values than that."""
-        young, stack, seen, left = self._memory.young, [root], set[int](), values
+        young, seen, left = self._memory.young, set[int](), values
+        stack: list[Any] = [root]  # a cast of each value takes longer than the look at it
         is_numeral, is_bounded = self._mask.is_numeral if self._mask.has_numerals else None, values < inf
         while stack and self.characters <= characters and len(stack) <= left:
             value = stack.pop()
             left -= 1
-            cls, key = type(value), id(value)
+            cls = type(value)  # pyright: ignore[reportUnknownVariableType]  # of whatever stands there
+            key = id(value)
             if cls is str:
-                self._text(cast(str, value))
+                self._text(value)
             elif cls in _EMPTY:
                 if is_numeral is not None and cls in _NUMERALS and is_numeral(value):
                     self.marked = True

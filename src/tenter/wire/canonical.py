@@ -22,7 +22,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias, cast, final
+from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
 import rfc8785
@@ -88,13 +88,14 @@ class Document:
 
     def __init__(self, value: object, *, at_most: int | None = None) -> None:
         """Raises `CanonicalError`; and `OversizeError` when `value` holds more than `at_most` characters and items."""
-        data = plain_form(value, at_most=at_most)
+        documents: list[Document] = []
+        data = _plain_form(value, _room_of(at_most), documents)
         if data is None:
             walk = _Walk(at_most)
             data = walk.write(value)
             self.kept = walk.kept
         else:
-            self.kept = {}
+            self.kept = _kept_by(documents)
         self.data = data
         self.digest = digest_of_bytes(data)
 
@@ -151,7 +152,7 @@ def canonical(value: object) -> bytes:
     Raises `CanonicalError` for integers past 2^53-1 (never rounded), NaN and infinities, keys that are not text, more
     than 200 levels, and objects of classes that msgspec does not know.
     """
-    return _plain_form(value, _PLAIN_CHARACTERS, documents=True) or _Walk(None).write(value)
+    return _plain_form(value, _PLAIN_CHARACTERS, []) or _Walk(None).write(value)
 
 
 def digest(value: object) -> str:
@@ -188,42 +189,49 @@ def plain_form(value: object, *, at_most: int | None = None) -> bytes | None:
     Most of what a journal writes is like that, and this takes a fraction of a walk's time. `at_most` is that of
     `Document`.
     """
-    room = _PLAIN_CHARACTERS if at_most is None else min(_PLAIN_CHARACTERS, at_most)
-    return _plain_form(value, room, documents=False)
+    return _plain_form(value, _room_of(at_most), None)
 
 
-def _plain_form(value: object, room: int, *, documents: bool) -> bytes | None:
-    """As `plain_form`, within `room` characters, and with `documents` also of what holds some."""
+def _room_of(at_most: int | None) -> int:
+    return _PLAIN_CHARACTERS if at_most is None else min(_PLAIN_CHARACTERS, at_most)
+
+
+def _plain_form(value: object, room: int, documents: list[Document] | None) -> bytes | None:
+    """As `plain_form`, within `room` characters; also of what holds documents where there is a list for them."""
     try:
         return _encode_sorted(value) if _room_after(value, room, _PLAIN_LEVELS, documents) >= 0 else None
     except (TypeError, UnicodeEncodeError):  # a key that is no text; lone surrogates
         return None
 
 
-def _room_after(value: object, room: int, levels: int, documents: bool) -> int:
+def _room_after(value: object, room: int, levels: int, documents: list[Document] | None) -> int:
     """How many of `room` characters are left after a container; below 0 where there are none, or where anything in it
-    is not written by msgspec as RFC 8785 does."""
+    is not written by msgspec as RFC 8785 does. What it holds of documents comes into the list."""
+    items: Iterable[object]
     if isinstance(value, dict):
         mapping = cast(dict[str, object], value)
         keys = "".join(mapping)
         room -= len(keys) + len(mapping)
-        items: Iterable[object] = mapping.values() if keys.isascii() and "$" not in keys else _NEVER_PLAIN
+        items = mapping.values() if keys.isascii() and "$" not in keys else _NEVER_PLAIN
     elif isinstance(value, list | tuple):
-        items = cast(Sequence[object], value)
-        room -= len(items)
+        sequence = cast(Sequence[object], value)
+        items, room = sequence, room - len(sequence)
     elif isinstance(value, msgspec.Struct):
         items = msgspec.structs.astuple(value) if (names := _names_of(type(value))) >= 0 else _NEVER_PLAIN
         room -= names
+    elif documents is not None and isinstance(value, Document):
+        documents.append(value)
+        return room
     else:
-        return room if documents and isinstance(value, Document) else -1
-    for item in items if levels else _NEVER_PLAIN:
-        kind = cast(object, type(item))
+        return -1
+    for item in cast(Iterable[Any], items if levels else _NEVER_PLAIN):  # a cast of each takes longer than the look
+        kind = type(item)  # pyright: ignore[reportUnknownVariableType]  # of whatever stands there
         if kind is str:
-            room -= len(cast(str, item))
+            room -= len(item)
         elif kind is int:
-            room = room if -_MAX_INTEGER <= cast(int, item) <= _MAX_INTEGER else -1
+            room = room if -_MAX_INTEGER <= item <= _MAX_INTEGER else -1
         elif kind is float:
-            room = room if _has_common_form(cast(float, item)) else -1
+            room = room if _has_common_form(item) else -1
         elif item is not None and kind is not bool:
             room = _room_after(item, room, levels - 1, documents)
         if room < 0:
@@ -300,6 +308,8 @@ class _Walk:
             raise CanonicalError("an integer past 2^53-1 would be rounded by other readers; write it as text")
         if not math.isfinite(value):
             raise CanonicalError(f"{value} is no JSON number; write it as text or leave it out")
+        if value.is_integer() and abs(value) <= _MAX_INTEGER:
+            return int(value)  # as RFC 8785 writes it
         self.exact = self.exact or not _has_common_form(value)
         return value
 
@@ -348,8 +358,7 @@ class _Walk:
 
     def other(self, value: object) -> object:
         if isinstance(value, Document):
-            self.kept |= value.kept
-            self.kept[value.digest] = tuple(_cut(value.data))
+            self.kept |= _kept_by((value,))
             return _mark_of(value)
         if isinstance(value, Reference):
             return value.mark()
@@ -376,6 +385,15 @@ class _Walk:
         self.levels += 1
         if self.levels > MAX_LEVELS:
             raise CanonicalError(f"nested more than {MAX_LEVELS} levels; flatten it")
+
+
+def _kept_by(documents: Iterable[Document]) -> dict[str, Parts]:
+    """What is kept apart where these stand."""
+    kept: dict[str, Parts] = {}
+    for document in documents:
+        kept |= document.kept
+        kept[document.digest] = tuple(_cut(document.data))
+    return kept
 
 
 def _cut(data: bytes) -> Iterable[bytes]:

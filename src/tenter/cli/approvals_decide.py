@@ -1,0 +1,130 @@
+"""`tenter approvals approve`, `reject` and `edit`: records what a person decided, and says how the run goes on.
+
+Only a request whose time is up is more than that: then the run is brought to its end at once.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import click
+import msgspec
+
+from tenter.catalogue import ApprovalDecision, ApprovalRequest
+from tenter.cli.approvals_rows import done
+from tenter.cli.approvals_show import requests_of
+from tenter.cli.decisions import edits_of, login_name, refuse_secrets, root_of
+from tenter.cli.foreground import Words
+from tenter.cli.inside import refuse_inside
+from tenter.cli.journals import journal_of
+from tenter.cli.masking import Masking, mask_of, masked, told_mask_of
+from tenter.cli.resume import resumed
+from tenter.cli.texts import escaped, json_text, moment, one_line
+from tenter.journal import ApprovalRow, DecisionRefused, Store, Stream
+from tenter.kernel import SYSTEM_CLOCK, TenterError
+
+Answer = Literal["approve", "reject", "edit"]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says."""
+
+    run_id: str
+    request_id: str
+    """Empty where it is not said."""
+    config: str
+    workspace: str | None
+    reason: str
+    by: str | None
+    as_json: bool
+    words: tuple[str, ...] = ()
+    """The new values of an edit."""
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """The decision, as it is on record, and the run that goes on with it."""
+
+    run_id: str
+    decision: ApprovalDecision
+
+
+class Expired(msgspec.Struct, frozen=True):
+    """The decision came too late, which is on record now."""
+
+    run_id: str
+    message: str
+
+
+def decide_verb(answer: Answer, masks: list[Masking], options: Mapping[str, object]) -> int:
+    """Records the decision. Of a run that waited too long the exit code is that of its end."""
+    words = msgspec.convert(options, Options)
+    refuse_inside("what needs a person is a person's to decide; decide it from a shell of your own", words.config)
+    if words.by is not None and not words.by.strip():
+        raise click.UsageError("--by is empty; say who decides, or leave it out")
+    edits = edits_of(words.words)
+    told = told_mask_of(words.config)
+    refuse_secrets(edits, told)
+    decided = asyncio.run(_decide(answer, words, edits))
+    if isinstance(decided, Expired):
+        return _end(decided, masks, words)
+    _print(decided, words)
+    return 0
+
+
+async def _decide(answer: Answer, words: Options, edits: Mapping[str, object]) -> Decided | Expired:
+    told = told_mask_of(words.config)
+    async with journal_of(Path(words.config)) as store:
+        request = _meant(await requests_of(store, words.run_id, words.request_id))
+        assert store is not None, "a request was found"
+        decision = ApprovalDecision(
+            request_id=request.id,
+            run_id=root_of(request),
+            decision=answer,
+            by=told(words.by if words.by is not None else login_name()),
+            reason=told(words.reason),
+            edits=edits,
+            decided_at=SYSTEM_CLOCK.now(),
+        )
+        try:
+            return Decided(root_of(request), await store.decide(decision))
+        except DecisionRefused as error:
+            if error.why == "expired" and not await _is_over(store, root_of(request)):
+                return Expired(root_of(request), str(error))
+            raise click.ClickException(str(error)) from error
+
+
+async def _is_over(store: Store, run_id: str) -> bool:
+    summary = await store.summary(Stream("run", run_id))
+    return summary is None or summary.ended is not None
+
+
+def _meant(rows: list[ApprovalRow]) -> ApprovalRequest:
+    """The request that is decided: the only one, or the only one that waits; of none that waits, the last one.
+
+    Of that the store tells why nothing can be decided. Raises TenterError where several wait.
+    """
+    waiting = [row.request for row in rows if row.state == "open"]
+    if len(waiting) > 1:
+        ids = ", ".join(request.id for request in waiting)
+        raise TenterError(f"the run {root_of(waiting[0])} waits for {len(waiting)} decisions ({ids}); name one")
+    return waiting[0] if waiting else rows[-1].request
+
+
+def _print(decided: Decided, words: Options) -> None:
+    mask, decision = mask_of(words.config), decided.decision
+    following = f"tenter resume {decided.run_id}"
+    if words.as_json:
+        document = {**msgspec.to_builtins(decision), "decided_at": moment(decision.decided_at), "next": following}
+        click.echo(json_text(masked(document, mask)))
+        return
+    click.echo(f"request {one_line(decision.request_id)}: {done(decision, mask)}")
+    click.echo(f"'{escaped(following)}' goes on with the run")
+
+
+def _end(expired: Expired, masks: list[Masking], words: Options) -> int:
+    """Brings the run of a request whose time is up to its end, which the record has not yet, and shows it."""
+    click.echo(escaped(mask_of(words.config)(expired.message)), err=True)
+    click.echo(f"the run {expired.run_id} is brought to its end, which takes trust in the project", err=True)
+    shown = Words(config=words.config, workspace=words.workspace, steps=None, as_json=words.as_json)
+    return resumed(shown, masks, expired.run_id)

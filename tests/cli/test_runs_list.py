@@ -1,0 +1,94 @@
+"""`tenter runs list` tells what is on record, whatever became of the run."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from tests.commandline import tenter
+from tests.journaled import begun, entry, journal, result
+
+from tenter.executors import this_process
+from tenter.journal import Entry
+
+HOSTILE = "no\nrun 1\x1b[31m\u202e\u2028end"
+START = "1970-01-01T00:16:40Z"
+
+
+def held(pid: int, started: str, host: str | None = None) -> Entry:
+    """The first entry of a run that this process has."""
+    return begun(process={"pid": pid, "started": started}, host=socket.gethostname() if host is None else host)
+
+
+def statuses(folder: Path) -> list[str]:
+    return [row["status"] for row in json.loads(tenter("runs", "list", "--json", cwd=folder).out)]
+
+
+async def test_runs_are_listed_the_last_first_with_how_they_ended(tmp_path: Path) -> None:
+    await journal(tmp_path, ("a1", [begun(), result("completed")]), ("b2", [begun("other"), result("blocked")]))
+    done = tenter("runs", "list", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert [line.split() for line in done.out.splitlines()] == [
+        ["b2", START, "blocked", "other"],
+        ["a1", START, "completed", "job"],
+    ]
+
+
+async def test_only_as_many_are_listed_as_asked_for(tmp_path: Path) -> None:
+    await journal(tmp_path, *((f"r{n}", [begun(), result("completed")]) for n in range(4)))
+    assert [line.split()[0] for line in tenter("runs", "list", "--last", "2", cwd=tmp_path).out.splitlines()] == [
+        "r3",
+        "r2",
+    ]
+
+
+async def test_json_lists_the_same(tmp_path: Path) -> None:
+    await journal(tmp_path, ("a1", [begun(), result("completed")]), ("b2", [begun(parent="a1")]))
+    done = tenter("runs", "list", "--json", cwd=tmp_path)
+    assert len(done.out.splitlines()) == 1
+    plain = {"task": "job", "started": START, "ended": None, "parent_run_id": None}
+    assert json.loads(done.out) == [
+        {**plain, "run_id": "b2", "status": "running", "parent_run_id": "a1"},
+        {**plain, "run_id": "a1", "status": "completed", "ended": "1970-01-01T00:16:41Z"},
+    ]
+
+
+async def test_a_sub_run_names_the_run_that_spawned_it(tmp_path: Path) -> None:
+    await journal(tmp_path, ("a1", [begun(), result("completed")]), ("b2", [begun(parent="a1"), result("completed")]))
+    first, second = tenter("runs", "list", cwd=tmp_path).out.splitlines()
+    assert first.endswith("job  (of a1)")
+    assert second.endswith("job")
+
+
+@pytest.mark.fault(48)
+async def test_a_run_whose_process_is_gone_has_stopped_and_not_one_whose_process_lives(tmp_path: Path) -> None:
+    me = this_process()
+    await journal(
+        tmp_path,
+        ("lives", [held(me.pid, me.started)]),
+        ("reused", [held(me.pid, "another start")]),
+        ("elsewhere", [held(me.pid, "another start", host="another machine")]),
+        ("over", [held(me.pid, "another start"), result("completed")]),
+        ("waits", [held(me.pid, "another start"), entry("status", 1_001, status="awaiting_approval")]),
+        ("resumed", [held(me.pid, "x"), entry("resumed", 1_001, **held(me.pid, me.started).content)]),
+    )
+    assert statuses(tmp_path) == ["running", "awaiting_approval", "completed", "running", "stopped", "running"]
+    told = tenter("runs", "list", cwd=tmp_path).err
+    assert told == ("stopped: no end is on record and its process is gone; 'tenter resume RUN' goes on with it\n")
+
+
+async def test_of_a_run_that_does_not_tell_its_process_it_is_said_that_nobody_knows(tmp_path: Path) -> None:
+    await journal(tmp_path, ("a1", [begun()]))
+    done = tenter("runs", "list", cwd=tmp_path)
+    assert "  running  " in done.out
+    assert "running: no end is on record: it is still running, or its process was ended" in done.err
+
+
+@pytest.mark.fault(43)
+async def test_a_task_is_escaped(tmp_path: Path) -> None:
+    await journal(tmp_path, ("a1", [begun(HOSTILE), result(HOSTILE)]))
+    for arguments in (("list",), ("list", "--json")):
+        done = tenter("runs", *arguments, cwd=tmp_path)
+        assert done.code == 0
+        (line,) = done.out.splitlines()
+        assert line.isprintable()

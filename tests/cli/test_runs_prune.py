@@ -1,0 +1,73 @@
+"""`tenter runs prune` takes away what ended long ago, and nothing that anybody may still need."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from tests.commandline import run_json, tenter
+from tests.journaled import begun, journal, request, result, waiting
+
+from tenter.cli.inside import INSIDE
+
+
+async def project(folder: Path) -> Path:
+    """Runs that ended in 1970, that ended now, that wait, and one without an end."""
+    return await journal(
+        folder,
+        ("old", [begun(), result("completed")]),
+        ("new", [begun(), result("completed", at=time.time())]),
+        ("waits", waiting(request("waits"))),
+        ("runs", [begun()]),
+    )
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(row["run_id"] for row in json.loads(tenter("runs", "list", "--json", cwd=folder).out))
+
+
+async def test_what_ended_before_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    await project(tmp_path)
+    done = tenter("runs", "prune", "--older-than", "1", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("1 run (2 entries, ")
+    assert done.out.endswith(" bytes) removed\n")
+    assert left(tmp_path) == ["new", "runs", "waits"]
+
+
+async def test_a_dry_run_takes_nothing_away_and_anybody_may_do_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await project(tmp_path)
+    monkeypatch.setenv(INSIDE[0], "1")
+    done = tenter("runs", "prune", "--older-than", "1", "--dry-run", cwd=tmp_path)
+    assert (done.code, done.out.split(" bytes")[1]) == (0, ") would be removed\n")
+    assert left(tmp_path) == ["new", "old", "runs", "waits"]
+
+
+async def test_what_is_erased_still_verifies(tmp_path: Path) -> None:
+    await project(tmp_path)
+    told = run_json("runs", "prune", "--older-than", "1", "--erase", cwd=tmp_path)
+    assert (told["runs"], told["erased"], told["dry_run"]) == (1, True, False)
+    assert left(tmp_path) == ["new", "old", "runs", "waits"]
+    assert tenter("runs", "verify", "old", cwd=tmp_path).code == 0
+    assert tenter("runs", "show", "old", cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+async def test_inside_a_run_or_a_loop_nothing_is_removed(
+    inside: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await project(tmp_path)
+    monkeypatch.setenv(inside, "1")
+    done = tenter("runs", "prune", "--older-than", "0", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert f"{inside} is set" in done.err
+    assert len(left(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("days", ["-1", "soon", "nan"])
+async def test_a_number_of_days_is_needed(days: str, tmp_path: Path) -> None:
+    await project(tmp_path)
+    assert tenter("runs", "prune", "--older-than", days, cwd=tmp_path).code == 2
+    assert tenter("runs", "prune", cwd=tmp_path).code == 2

@@ -1,0 +1,100 @@
+"""`tenter runs verify` finds what was changed, and what was cut off where the head is known from elsewhere."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+import pytest
+from tests.commandline import calls, run_json, tenter, write_project
+from tests.journaled import begun, journal, result
+
+SECRET = "not to be guessed 0123456789"
+
+
+def changed(folder: Path, statement: str, *values: object) -> None:
+    """Changes the journal behind its back."""
+    with closing(sqlite3.connect(folder / ".tenter" / "journal.db")) as database, database:
+        assert database.execute(statement, values).rowcount > 0
+
+
+async def two_runs(folder: Path, key: bytes | None = None) -> Path:
+    runs = (("a1", [begun(), result("completed")]), ("b2", [begun(), result("failed")]))
+    return await journal(folder, *runs, key=key)
+
+
+async def test_a_record_that_is_as_it_was_written_holds(tmp_path: Path) -> None:
+    await two_runs(tmp_path)
+    done = tenter("runs", "verify", "a", cwd=tmp_path)
+    head = run_json("runs", "show", "a1", cwd=tmp_path)["journal_head"]
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"run a1: holds, 2 entries, chained without a key, journal head {head}\n"
+    assert tenter("runs", "verify", cwd=tmp_path).out == "2 runs, all of them hold\n"
+    told = run_json("runs", "verify", cwd=tmp_path)
+    assert told["holds"] is True
+    assert [run["run_id"] for run in cast("list[dict[str, object]]", told["runs"])] == ["b2", "a1"]
+
+
+async def test_a_changed_entry_is_named_and_ends_with_1(tmp_path: Path) -> None:
+    await two_runs(tmp_path)
+    changed(
+        tmp_path, "UPDATE entries SET time = time + 1 WHERE id = (SELECT min(id) FROM entries WHERE kind = 'result')"
+    )
+    done = tenter("runs", "verify", "a1", cwd=tmp_path)
+    assert (done.code, done.err) == (1, "")
+    assert done.out.startswith("run a1: entry 2 does not hold: ")
+    every = tenter("runs", "verify", cwd=tmp_path)
+    assert every.code == 1
+    assert every.out.splitlines()[1:] == ["2 runs, 1 of them do not hold"]
+    told = json.loads(tenter("runs", "verify", "--json", cwd=tmp_path).out)
+    assert (told["holds"], [run["holds"] for run in told["runs"]]) == (False, [True, False])
+    assert tenter("runs", "verify", "b2", cwd=tmp_path).code == 0
+
+
+@pytest.mark.fault(36)
+def test_the_head_that_a_run_ended_with_is_where_its_record_ends(tmp_path: Path) -> None:
+    write_project(tmp_path, [calls("shell", command="true"), {"text": "done"}])
+    ended = run_json("run", "job", cwd=tmp_path)
+    run_id, head = str(ended["run_id"]), str(ended["journal_head"])
+    assert tenter("runs", "verify", run_id, "--expect", head, cwd=tmp_path).code == 0
+    wrong = tenter("runs", "verify", run_id, "--expect", "sha256:" + "0" * 64, cwd=tmp_path)
+    assert wrong.code == 1
+    assert "the expected head " in wrong.out
+
+
+def test_the_status_of_a_run_tells_its_head(tmp_path: Path) -> None:
+    done = tenter("run", "job", cwd=write_project(tmp_path, [{"text": "done"}]))
+    head = done.err.split("journal head ")[1].split()[0]
+    assert tenter("runs", "verify", "--json", cwd=tmp_path).out.count(head) == 1
+
+
+@pytest.mark.promise(4)
+async def test_a_record_under_a_key_holds_only_with_that_key_and_none_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await two_runs(tmp_path, key=SECRET.encode())
+    done = tenter("runs", "verify", "a1", cwd=tmp_path, TENTER_JOURNAL_KEY=SECRET)
+    assert done.code == 0
+    assert "chained under the key" in done.out
+    every = tenter("runs", "verify", cwd=tmp_path, TENTER_JOURNAL_KEY=SECRET)
+    assert every.out == "2 runs, all of them hold; 2 chained under the key\n"
+    for wrong in ("", SECRET + "!"):
+        monkeypatch.setenv("TENTER_JOURNAL_KEY", wrong) if wrong else monkeypatch.delenv("TENTER_JOURNAL_KEY", False)
+        done = tenter("runs", "verify", cwd=tmp_path)
+        assert done.code == 1
+        assert "TENTER_JOURNAL_KEY" in done.out
+        assert SECRET not in done.out + done.err
+    short = tenter("runs", "list", cwd=tmp_path, TENTER_JOURNAL_KEY="short")
+    assert (short.code, short.out) == (2, "")
+    assert "at least 16" in short.err
+
+
+async def test_a_run_that_went_on_since_a_head_holds_and_says_so(tmp_path: Path) -> None:
+    entries = [begun(), result("completed")]
+    await journal(tmp_path, ("a1", entries[:1]))
+    head = str(run_json("runs", "show", "a1", cwd=tmp_path)["journal_head"])
+    await journal(tmp_path, ("a1", entries[1:]))
+    done = tenter("runs", "verify", "a1", "--expect", head, cwd=tmp_path)
+    assert done.code == 0
+    assert done.out.endswith("; it went on since that head, entry 1\n")
