@@ -142,15 +142,15 @@ async def test_an_edited_call_is_made_as_edited_and_judged_again(tmp_path: Path,
 
 
 @pytest.mark.parametrize("kind", BOTH)
-async def test_an_edit_that_breaks_the_schema_is_an_error_result(tmp_path: Path, kind: str) -> None:
-    witness = Witness()
+async def test_an_edit_that_breaks_the_schema_is_refused_and_nothing_is_decided(tmp_path: Path, kind: str) -> None:
     path = acting(tmp_path, act("a"), "Done.", tool=RISKY)
     async with processes(path, kind) as made:
         waiting = await waits(made)
-        await made.harness().approve(waiting.run_id, by="ada", edits={"mark": 7})
-        result = await goes_on(made, waiting.run_id, witness)
-    assert (result.status, acted(tmp_path)) == ("completed", [])
-    assert "at mark: expected text, got 7" in witness.last[-1]
+        with pytest.raises(DecisionRefused, match="at mark: expected text, got 7; nothing was decided"):
+            await made.harness().approve(waiting.run_id, by="ada", edits={"mark": 7})
+        await made.harness().approve(waiting.run_id, by="ada", edits={"mark": "b"})
+        result = await goes_on(made, waiting.run_id)
+    assert (result.status, acted(tmp_path)) == ("completed", ["b"])
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -282,7 +282,7 @@ async def test_a_rule_a_hook_and_a_risk_are_one_request_with_their_reasons(tmp_p
         result = await goes_on(made, waiting.run_id, ask, clock=clock)
     assert [(reason.hook, reason.code, reason.reason) for reason in request.reasons[:2]] == [
         ("ask", "costly", "sure?"),
-        ("policy", "policy", "it acts"),
+        ("policy", "policy", "it acts (the rule 'mind')"),
     ]
     assert [reason.hook for reason in request.reasons] == ["ask", "policy", "risk"]
     assert (request.editable, request.expires_at, request.on_timeout) == (("mark",), clock.now() + 60, "block")
@@ -353,7 +353,7 @@ async def test_a_decision_for_what_is_not_asked_is_refused_and_says_why(tmp_path
         with pytest.raises(DecisionRefused, match="its run is over") as raised:
             await harness.approve(other.run_id, foreign.id, by="ada")
         refused["finished"] = raised.value.why
-        with pytest.raises(TenterError, match=f"the run {other.run_id} has no open request"):
+        with pytest.raises(DecisionRefused, match="its run is over"):
             await harness.approve(other.run_id, by="ada")
     assert refused == {
         "unknown": "unknown",

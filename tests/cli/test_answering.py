@@ -10,7 +10,7 @@ import pytest
 from tests.commandline import Ended, Terminal, calls, on_terminal, tenter, write_project
 from tests.waiting import ACT, acted, decisions, states, statuses, suspends, wait_for_expiry, waiting_project
 
-from tenter.cli.answering import QUESTION, WITHOUT_EDIT
+from tenter.cli.answering import QUESTION, UNDERSTOOD, WITHOUT_EDIT
 from tenter.cli.decisions import login_name
 
 ASKED = f"{QUESTION}\n> "
@@ -110,8 +110,16 @@ def test_who_interrupts_the_question_leaves_the_request_open(
 
 
 def test_a_word_that_means_nothing_is_asked_again(tmp_path: Path) -> None:
-    done = answered(waiting_project(tmp_path), [(ASKED, "yes\n"), (ASKED, "approved\n"), (ASKED, "APP\n"), (WHY, "\n")])
+    again = f"{UNDERSTOOD}\n{ASKED}"
+    words = [(ASKED, "h\n"), (again, "?\n"), (again, "\n"), (again, "approved\n"), (again, "APP\n"), (WHY, "\n")]
+    done = answered(waiting_project(tmp_path), words)
     assert (done.code, acted(tmp_path)) == (0, 1)
+
+
+@pytest.mark.parametrize(("word", "code", "acts"), [("y", 0, 1), ("YES", 0, 1), ("n", 3, 0), ("no", 3, 0)])
+def test_yes_approves_and_no_rejects(word: str, code: int, acts: int, tmp_path: Path) -> None:
+    done = answered(waiting_project(tmp_path), [(ASKED, f"{word}\n"), (WHY, "\n")])
+    assert (done.code, acted(tmp_path)) == (code, acts)
 
 
 def test_every_suspended_call_is_asked_for_in_turn(tmp_path: Path) -> None:

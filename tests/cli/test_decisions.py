@@ -97,6 +97,14 @@ def test_a_value_that_two_readers_take_differently_is_refused() -> None:
         edits_of(["x=9007199254740993000001"])
 
 
+@pytest.mark.fault(51)
+def test_a_value_of_any_depth_is_taken_or_refused() -> None:
+    assert edits_of(["x=[[1]]"]) == {"x": [[1]]}
+    for text in ("[" * 100_000, "[" * 100_000 + "]" * 100_000):
+        with pytest.raises(click.UsageError, match="deep"):
+            edits_of([f"x={text}"])
+
+
 @pytest.mark.parametrize("words", [["name"], ["=1"], [""], ["a=1", "a=2"]])
 def test_what_sets_nothing_or_twice_is_refused(words: list[str]) -> None:
     with pytest.raises(click.UsageError, match="--set"):

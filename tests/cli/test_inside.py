@@ -1,13 +1,18 @@
 """What was started by a run, a hook, a tool or a loop is known by its environment, and decides nothing for a person."""
 
+import asyncio
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
+from tests.commandline import TENTER, calls, tenter, write_project
+from tests.journaled import begun, journal, result
 
 from tenter.cli.inside import INSIDE, PROCESS, inside_of, marked, refuse_inside
+from tenter.executors import this_process
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +57,32 @@ def test_the_mark_of_the_outermost_process_stays(monkeypatch: pytest.MonkeyPatch
     with marked():
         assert inside_of() == PROCESS
     assert os.environ[PROCESS] == "1"
+
+
+@pytest.mark.promise(13)
+@pytest.mark.parametrize(
+    "verb", [("approvals", "approve"), ("approvals", "reject"), ("resume",), ("runs", "cancel"), ("runs", "prune")]
+)
+def test_an_agent_that_clears_its_environment_does_not_decide_for_a_person(
+    verb: tuple[str, ...], tmp_path: Path
+) -> None:
+    words = " ".join((*verb, "--older-than 0" if verb[-1] == "prune" else "$TENTER_RUN_ID"))
+    said = f"env -i PATH=$PATH HOME=$HOME TENTER_TRUST=$TENTER_TRUST {TENTER} {words}"
+    write_project(tmp_path, [calls("shell", command=f"echo $({said} 2>&1) > said"), {"text": "done"}])
+    done = tenter("run", "job", cwd=tmp_path)
+    assert done.code == 0, done
+    run_id = done.err.partition("run ")[2].partition(":")[0]
+    assert f"this was started by the process of the run {run_id}, and " in (tmp_path / "said").read_text()
+    assert "from a shell of your own" in (tmp_path / "said").read_text()
+
+
+@pytest.mark.fault(48)
+async def test_whoever_comes_from_a_process_that_has_no_run_of_the_journal_is_a_person(tmp_path: Path) -> None:
+    me = this_process()
+    dead = begun(process={"pid": me.pid, "started": "another start"}, host="x")
+    over = [begun(process={"pid": me.pid, "started": me.started}, host="x"), result("completed")]
+    await journal(tmp_path, ("dead", [dead]), ("over", over))
+    assert await asyncio.to_thread(refuse_inside, "never said", str(tmp_path / "tenter.yaml")) is None
+    await journal(tmp_path, ("mine", over[:1]))
+    with pytest.raises(click.ClickException, match="the run mine, and no"):
+        await asyncio.to_thread(refuse_inside, "no", str(tmp_path / "tenter.yaml"))

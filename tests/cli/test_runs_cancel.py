@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.commandline import LONGEST, calls, gate, heard, run_json, started, tenter, write_project
-from tests.journaled import begun, journal, result
+from tests.journaled import begun, journal, request, result, waiting
 from tests.outside import alive
 from tests.waiting import acted, states, statuses, wait, waiting_project
 
 from tenter.cli import runs_cancel
+from tenter.cli.decisions import login_name
 
 
 def test_a_run_in_another_process_ends_with_its_tools(tmp_path: Path) -> None:
@@ -75,16 +76,87 @@ async def test_a_sub_run_is_not_cancelled_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(55)
-def test_a_project_that_is_not_trusted_runs_nothing_to_cancel_a_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        ("untrusted", "the project is not trusted as it is now"),
+        ("wrong", "its configuration cannot be used ('tenter hooks validate' tells why)"),
+        ("no task", "the project cannot go on with it any more"),
+        ("gone", "its configuration cannot be used ('tenter hooks validate' tells why)"),
+    ],
+)
+def test_a_run_whose_project_cannot_be_used_ends_on_record_and_nothing_of_the_project_runs(
+    trouble: str, why: str, tmp_path: Path
+) -> None:
     run_id = wait(waiting_project(tmp_path))
-    assert tenter("runs", "cancel", run_id, cwd=tmp_path, TENTER_TRUST="").code == 6
-    assert statuses(tmp_path) == ["awaiting_approval"]
+    file = tmp_path / "tenter.yaml"
+    match trouble:
+        case "untrusted":
+            file.write_text(file.read_text().replace("it acts", "an agent wrote this"))
+        case "wrong":
+            file.write_text("tasks: [")
+        case "gone":
+            file.unlink()
+        case _:
+            file.write_text(file.read_text().replace('"job"', '"other"'))
+    words = ("runs", "cancel", run_id, "--reason", "enough")
+    done = tenter(*words, cwd=tmp_path, TENTER_TRUST="") if trouble == "untrusted" else tenter(*words, cwd=tmp_path)
+    alone = f"on record alone: no hook heard of it, since {why}"
+    assert (done.code, done.out, done.err) == (0, f"the run {run_id} ended: cancelled, {alone}\n", "")
+    told = tenter("runs", "show", run_id, cwd=tmp_path).out
+    assert "status:   cancelled" in told
+    assert f"the run was cancelled by {login_name()}: enough" in told
+    assert "withdrawn" in told
+    assert acted(tmp_path) == 0
+
+
+@pytest.mark.fault(55)
+def test_a_run_in_another_process_is_ended_without_trust(tmp_path: Path) -> None:
+    write_project(tmp_path, [calls("shell", command="echo $$ > begun; exec sleep 60"), {"text": "late"}])
+    with gate(tmp_path / "begun") as begins, started("run", "job", cwd=tmp_path) as process:
+        tool = int(heard(begins))
+        (row,) = json.loads(tenter("runs", "list", "--json", cwd=tmp_path).out)
+        (tmp_path / "script.yaml").write_text("# an agent wrote this")
+        words = ("runs", "cancel", row["run_id"], "--reason", "enough")
+        done = tenter(*words, cwd=tmp_path, TENTER_TRUST="")
+        process.communicate(timeout=LONGEST)
+    assert (done.code, done.out) == (0, f"the run {row['run_id']} ended: cancelled\n")
+    told = tenter("runs", "show", row["run_id"], cwd=tmp_path).out
+    assert f"the run was cancelled by {login_name()}: enough" in told
+    assert not alive(tool)
+
+
+async def test_a_run_ended_on_record_takes_those_with_it_that_it_spawned(tmp_path: Path) -> None:
+    asks = waiting(request("c1", root="a1"))
+    children = [("c1", [begun(parent="a1"), *asks[1:]]), ("d1", [begun(parent="c1")])]
+    over = ("e1", [begun(parent="a1"), result("completed")])
+    await journal(tmp_path, ("a1", [begun()]), *children, over)
+    (tmp_path / "tenter.yaml").write_text("tasks: [")
+    assert tenter("runs", "cancel", "a1", cwd=tmp_path).code == 0
+    assert statuses(tmp_path) == ["completed", "cancelled", "cancelled", "cancelled"]
+    assert states(tmp_path) == ["withdrawn"]
+
+
+@pytest.mark.fault(48)
+async def test_a_holder_on_another_machine_is_asked_and_passed_over_where_it_is_known_to_be_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await journal(tmp_path, ("a1", [begun(process={"pid": 1, "started": "x"}, host="elsewhere")]))
+    (tmp_path / "tenter.yaml").write_text("tasks: [")
+    monkeypatch.setattr(runs_cancel, "WITHIN_SECONDS", 0.01)
+    wanted = runs_cancel.Cancel(run_id="a1", reason="", config=str(tmp_path / "tenter.yaml"), workspace=None)
+    told = await runs_cancel.cancelled(wanted, [])
+    assert (told.status, told.has_ended) == ("running", False)
+    assert "'--accept holder' ends the run all the same" in told.message
+    done = tenter("runs", "cancel", "a1", "--accept", "holder", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert statuses(tmp_path) == ["cancelled"]
 
 
 async def test_a_process_that_does_not_end_it_in_time_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await journal(tmp_path, ("a1", [begun()]))
+    await journal(tmp_path, ("a1", [begun(process={"pid": 1, "started": "x"}, host="elsewhere")]))
     monkeypatch.setattr(runs_cancel, "WITHIN_SECONDS", 0.01)
     assert await runs_cancel.ended_elsewhere(str(tmp_path / "tenter.yaml"), "a1") is None
     told = runs_cancel.told("a1", None)

@@ -46,7 +46,7 @@ async def test_a_changed_entry_is_named_and_ends_with_1(tmp_path: Path) -> None:
     assert done.out.startswith("run a1: entry 2 does not hold: ")
     every = tenter("runs", "verify", cwd=tmp_path)
     assert every.code == 1
-    assert every.out.splitlines()[1:] == ["2 runs, 1 of them do not hold"]
+    assert every.out.splitlines()[1:] == ["2 runs, 1 of them does not hold"]
     told = json.loads(tenter("runs", "verify", "--json", cwd=tmp_path).out)
     assert (told["holds"], [run["holds"] for run in told["runs"]]) == (False, [True, False])
     assert tenter("runs", "verify", "b2", cwd=tmp_path).code == 0
@@ -84,6 +84,10 @@ async def test_a_record_under_a_key_holds_only_with_that_key_and_none_is_told(
         done = tenter("runs", "verify", cwd=tmp_path)
         assert done.code == 1
         assert "TENTER_JOURNAL_KEY" in done.out
+        assert "not hold" not in done.out
+        assert done.out.splitlines()[-1] == "2 runs, 2 of them cannot be checked without the key"
+        told = json.loads(tenter("runs", "verify", "--json", cwd=tmp_path).out)
+        assert (told["holds"], [run["holds"] for run in told["runs"]]) == (False, [None, None])
         assert SECRET not in done.out + done.err
     short = tenter("runs", "list", cwd=tmp_path, TENTER_JOURNAL_KEY="short")
     assert (short.code, short.out) == (2, "")
@@ -98,3 +102,26 @@ async def test_a_run_that_went_on_since_a_head_holds_and_says_so(tmp_path: Path)
     done = tenter("runs", "verify", "a1", "--expect", head, cwd=tmp_path)
     assert done.code == 0
     assert done.out.endswith("; it went on since that head, entry 1\n")
+
+
+@pytest.mark.fault(36)
+async def test_a_listing_that_differs_from_the_record_is_told(tmp_path: Path) -> None:
+    await two_runs(tmp_path)
+    changed(tmp_path, "UPDATE streams SET status = 'completed' WHERE id = 'b2'")
+    done = tenter("runs", "verify", cwd=tmp_path)
+    assert done.code == 1
+    assert done.out.splitlines()[0] == "run b2: the listing has status 'completed', and the record 'failed'"
+    changed(tmp_path, "DELETE FROM streams WHERE id = 'b2'")
+    done = tenter("runs", "verify", cwd=tmp_path)
+    assert done.code == 1
+    assert done.out == "the journal has the entries of 1 stream that no listing shows\n1 run, it holds\n"
+    told = json.loads(tenter("runs", "verify", "--json", cwd=tmp_path).out)
+    assert (told["holds"], told["strays"]) == (False, {"streams": 1, "requests": 0})
+
+
+@pytest.mark.parametrize("head", ["", "abc", "0" * 64, "sha256:" + "g" * 64, "sha256:" + "0" * 63])
+async def test_what_is_no_head_is_not_looked_for(head: str, tmp_path: Path) -> None:
+    await two_runs(tmp_path)
+    done = tenter("runs", "verify", "a1", "--expect", head, cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert "sha256: and 64 hexadecimal digits" in done.err

@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 import sys
+import tty
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -54,6 +55,14 @@ def test_a_line_is_what_is_typed_to_the_question(blank: str, typed: str, line: s
         terminal.type(typed)
         shown = terminal.end().err
     assert shown.splitlines()[-1] == line
+
+
+def test_ctrl_d_closes_a_terminal_that_hands_it_on_as_it_is() -> None:
+    with asking() as terminal:
+        terminal.wait_for("\n> ")
+        tty.setcbreak(terminal.screen)
+        terminal.type("\x04")
+        assert terminal.end().err.splitlines()[-1] == "None"
 
 
 def test_what_was_typed_before_the_question_is_no_answer() -> None:

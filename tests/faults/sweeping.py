@@ -291,7 +291,7 @@ def recorded(world: World) -> dict[str, list[Recorded]]:
 
 def swept(case: Case) -> Swept:
     """What came of the case."""
-    with TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as name:
+    with TemporaryDirectory(prefix="tenter-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as name:
         world = World(Path(name), case.shuffled)
         begin(world.folder)
         killed: list[Before] = []

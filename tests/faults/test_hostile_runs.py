@@ -92,7 +92,7 @@ async def test_a_decision_that_comes_twice_or_too_late_or_at_the_wrong_place_say
     assert "(it is fine)" in str(decided)
     assert "'cancelled'" in str(finished)
     assert (result.status, len(acted(one.run_id)), len(acted(two.run_id))) == ("completed", 1, 0)
-    with pytest.raises(TenterError, match="has no open request"):
+    with pytest.raises(DecisionRefused, match="its run is over"):
         await harness.approve(two.run_id, by="bob")
     with pytest.raises(TenterError, match="has no open request"):
         await harness.approve("no-such-run", by="bob")
@@ -118,19 +118,21 @@ async def test_an_answer_that_comes_after_its_time_counts_for_nobody(tmp_path: P
     [({"times": "many"}, "times"), ({"text": None}, "text"), ({"times": 2, "text": ["a"]}, "text")],
     ids=["a text for a number", "nothing", "one of two"],
 )
-async def test_an_edit_that_does_not_fit_the_tool_ends_in_no_call(
+async def test_an_edit_that_does_not_fit_the_tool_is_refused_when_it_is_made_and_the_request_stays_open(
     tmp_path: Path, edits: Mapping[str, object], says: str
 ) -> None:
     store = MemoryStore()
     harness = of(acting(tmp_path), store, ask_of_all)
     result = await waiting(harness)
-    await harness.approve(result.run_id, by="ann", edits=edits)
-    await harness.resume(result.run_id)
-    refused = of_kind(await journal(store, result.run_id), "finished", "1.tool.invoked.0")[-1]
-    await harness.close()
-    assert (refused["outcome"], refused["code"]) == ("blocked", "invalid_arguments"), refused
-    assert says in refused["reason"]
+    refused = await refusal(harness, result.run_id, None, **edits)
+    assert "the edit does not fit" in str(refused)
+    assert says in str(refused)
+    assert [row.state for row in await store.approvals(run=result.run_id, state=None)] == ["open"]
     assert acted(result.run_id) == []
+    await harness.approve(result.run_id, by="ann", edits={"times": 2})
+    assert (await harness.resume(result.run_id)).status == "completed"
+    assert len(acted(result.run_id)) == 1
+    await harness.close()
 
 
 async def test_an_edit_of_a_field_that_nobody_may_edit_is_refused_when_it_is_made(tmp_path: Path) -> None:

@@ -122,12 +122,15 @@ async def test_what_nobody_has_decided_is_still_open(tmp_path: Path, kind: str) 
 @pytest.mark.parametrize("kind", BOTH)
 async def test_a_request_need_not_be_named_where_it_is_the_only_one(tmp_path: Path, kind: str) -> None:
     store = STORES[kind](tmp_path)
-    with pytest.raises(TenterError, match="the run r1 has no open request; 'tenter approvals list' shows them"):
+    with pytest.raises(DecisionRefused, match="the run r1 has no open request, and never had one") as refused:
         await only_open(store, "r1")
+    assert refused.value.why == "unknown"
     one, _ = await waiting(store, request("r1", "q1"), request("r2", "q2", root="r1"))
     with pytest.raises(TenterError, match="the run r1 has several open requests: name one"):
         await only_open(store, "r1")
     assert await only_open(store, "r2") == "q2"
     await store.decide(decision(one))
     assert await only_open(store, "r1") == "q2"
+    await store.decide(msgspec.structs.replace(decision(one), request_id="q2", run_id="r2"))
+    assert [await only_open(store, run) for run in ("r1", "r2")] == ["q2", "q2"]
     await store.close()

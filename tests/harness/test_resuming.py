@@ -395,3 +395,51 @@ async def test_a_harness_that_was_closed_goes_on_with_nothing(tmp_path: Path) ->
     for going_on in (harness.resume("r"), harness.cancel("r")):
         with pytest.raises(TenterError, match="this harness was closed"):
             await going_on
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_what_was_accepted_may_lead_to_other_requests_than_those_on_record(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = acting(tmp_path, ONCE, "Done.", tool={"risk": "high"})
+    async with processes(path, kind) as made:
+        waiting = await made.harness().run("work", "go")
+        await made.harness().approve(waiting.run_id, by="ada")
+        (tmp_path / "my_tools.py").write_text(ACT.replace('mark: str = ""', 'mark: str = "none"'))
+        changed(path, "tools", monkeypatch)
+        again = await made.harness().resume(waiting.run_id, accept=["tools"])
+        assert (again.status, acted(tmp_path)) == ("awaiting_approval", [])  # it is not the tool that was approved
+        await made.harness().approve(waiting.run_id, by="ada")
+        result = await made.harness().resume(waiting.run_id, accept=["tools"])
+    assert (result.status, acted(tmp_path)) == ("completed", ["a"])
+
+
+async def test_a_run_whose_process_died_before_it_heard_that_it_is_to_end_ends(tmp_path: Path) -> None:
+    path, ends = acting(tmp_path, ONCE, "Done."), Ends()
+    source, result = await whole(path)
+    store = MemoryStore()
+    await cut(source, result.run_id, await after(source, result.run_id, "finished 1.llm.invoked.0"), store)
+    (tmp_path / "acted").unlink()
+    asked = Entry(kind="cancel_requested", time=1, content={"reason": "by ada: enough"})
+    await store.append(Stream("run", result.run_id), [asked])
+    again = await go_on(path, store, result.run_id, ends)
+    assert (again.status, acted(tmp_path), ends.heard) == ("cancelled", [], ["end cancelled cancelled None"])
+    assert again.error is not None
+    assert again.error.message == "by ada: enough"
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_run_of_a_task_that_is_gone_can_be_cancelled_on_record(tmp_path: Path, kind: str) -> None:
+    path, ends = acting(tmp_path, ONCE, "Done.", tool={"risk": "high"}), Ends()
+    async with processes(path, kind) as made:
+        waiting = await made.harness().run("work", "go")
+        config = json.loads(path.read_text())
+        config["tasks"] = {"other": config["tasks"]["work"]}
+        path.write_text(json.dumps(config))
+        result = await made.harness(ends).cancel(waiting.run_id, by="ada")
+        assert (await statuses(made.store, waiting.run_id))[-1] == "cancelled"
+        assert await made.store.approvals() == []
+        with pytest.raises(TenterError, match="is over: it ended cancelled"):
+            await made.harness(ends).cancel(waiting.run_id)
+    assert result is not None
+    assert (result.status, result.task, ends.heard) == ("cancelled", "work", [])

@@ -101,6 +101,20 @@ def _text(path: Path) -> None:
     path.write_text("no database\n" * 100)
 
 
+def _without_entries(path: Path) -> None:
+    with closing(_open(path)) as connection:
+        connection.execute("DROP TABLE entries")
+
+
+def test_a_journal_of_which_a_table_was_taken_away_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    _without_entries(path)
+    with pytest.raises(JournalError, match="no such table: entries.*the file is damaged") as caught, told(path):
+        with closing(_open(path)) as connection:
+            connection.execute("SELECT * FROM entries")
+    assert caught.value.trouble == "damaged"
+
+
 def _emptied(path: Path) -> None:
     path.touch()
     path.with_name(path.name + "-wal").write_bytes(b"x" * 100)

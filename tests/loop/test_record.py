@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from tenter.journal import Entry, JournalError, MemoryStore, SqliteStore, Store, Stream
+from tenter.journal import Entry, Head, JournalError, MemoryStore, SqliteStore, Store, Stream
 from tenter.kernel import Redactor, TenterError
 from tenter.loop.reason import REASONS
 from tenter.loop.record import PAGE, LoopRecord, last_result, last_state
@@ -180,6 +180,33 @@ async def test_what_cannot_be_written_is_raised_until_the_record_lets_go() -> No
     for writing in (record.begin({}), record.state(FRESH), record.released("00aa", "stop", None), record.ended({})):
         await writing
     assert record.lenient
+
+
+class FullOnce(MemoryStore):
+    """Takes nothing once, and then everything."""
+
+    is_full = True
+
+    async def append(
+        self, stream: Stream, entries: Sequence[Entry], *, durable: bool = False, expected_head: str | None = None
+    ) -> Head:
+        if self.is_full:
+            self.is_full = False
+            raise JournalError("full", "no room")
+        return await super().append(stream, entries, durable=durable, expected_head=expected_head)
+
+
+@pytest.mark.fault(38)
+async def test_nothing_is_recorded_after_what_could_not_be_so_that_the_loop_goes_on_from_there() -> None:
+    store = FullOnce()
+    record = record_in(store)
+    with pytest.raises(JournalError, match="no room"):
+        await record.state(FRESH)
+    with pytest.raises(JournalError, match="no room"):
+        await record.state(FRESH)
+    record.let_go()
+    await record.ended({"status": "failed"})
+    assert await entries(store) == []
 
 
 async def test_an_end_is_read_back_until_the_loop_goes_on() -> None:

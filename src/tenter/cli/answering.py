@@ -5,7 +5,7 @@ a run, a hook or a tool started (see `inside`).
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, assert_never
 
 import click
@@ -30,7 +30,10 @@ Turn = Literal["decided", "later", "over"]
 CHOICES: Final[Sequence[Choice]] = ("approve", "reject", "edit", "later")
 QUESTION: Final = "a(pprove), r(eject), e(dit) or l(ater)?"
 WITHOUT_EDIT: Final = "a(pprove), r(eject) or l(ater)?"
+UNDERSTOOD: Final = "understood are: approve (a, y, yes), reject (r, n, no), edit (e), later (l, Ctrl-D)"
+WITHOUT_EDIT_UNDERSTOOD: Final = "understood are: approve (a, y, yes), reject (r, n, no), later (l, Ctrl-D)"
 WHY: Final = "why? (Enter: no reason)"
+_WORDS: Final[Mapping[str, Choice]] = {"y": "approve", "yes": "approve", "n": "reject", "no": "reject"}
 LONGEST: Final = 1000
 """Characters of a line."""
 
@@ -112,12 +115,13 @@ class Asker:
 
     async def _typed(self, request: ApprovalRequest) -> Answer:
         """What a person says to one request; `later` where the input is closed."""
-        question = QUESTION if editable_of(request) else WITHOUT_EDIT
+        is_editable = bool(editable_of(request))
         while True:
-            line = await self._asked(question)
+            line = await self._asked(QUESTION if is_editable else WITHOUT_EDIT, blank=True)
             choice = "later" if line is None else _choice(line)
             match choice:
                 case None:
+                    self._tell(UNDERSTOOD if is_editable else WITHOUT_EDIT_UNDERSTOOD)
                     continue
                 case "later":
                     return LATER
@@ -161,4 +165,7 @@ class Asker:
 
 def _choice(line: str) -> Choice | None:
     """What a word means, or the beginning of one; None for what means nothing."""
-    return next((choice for choice in CHOICES if choice.startswith(line.lower())), None)
+    word = line.lower()
+    if word in _WORDS:
+        return _WORDS[word]
+    return next((choice for choice in CHOICES if word and choice.startswith(word)), None)

@@ -6,13 +6,13 @@ Only a request whose time is up is more than that: then the run is brought to it
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import click
 import msgspec
 
-from tenter.catalogue import ApprovalDecision, ApprovalRequest
-from tenter.cli.approvals_rows import done
+from tenter.catalogue import ApprovalDecision
+from tenter.cli.approvals_rows import done, every_row
 from tenter.cli.approvals_show import requests_of
 from tenter.cli.decisions import edits_of, login_name, refuse_secrets, root_of
 from tenter.cli.foreground import Words
@@ -23,6 +23,10 @@ from tenter.cli.resume import resumed
 from tenter.cli.texts import escaped, json_text, moment, one_line
 from tenter.journal import ApprovalRow, DecisionRefused, Store, Stream
 from tenter.kernel import SYSTEM_CLOCK, TenterError
+
+MOST_OF_A_NAME: Final = 200
+MOST_OF_A_REASON: Final = 10_000
+"""Characters of what goes on record, as the harness has it."""
 
 Answer = Literal["approve", "reject", "edit"]
 
@@ -47,6 +51,8 @@ class Decided(msgspec.Struct, frozen=True):
 
     run_id: str
     decision: ApprovalDecision
+    still_open: int
+    """So many other requests of the run, and of those below it, wait."""
 
 
 class Expired(msgspec.Struct, frozen=True):
@@ -62,6 +68,9 @@ def decide_verb(answer: Answer, masks: list[Masking], options: Mapping[str, obje
     refuse_inside("what needs a person is a person's to decide; decide it from a shell of your own", words.config)
     if words.by is not None and not words.by.strip():
         raise click.UsageError("--by is empty; say who decides, or leave it out")
+    for option, text, most in (("--by", words.by or "", MOST_OF_A_NAME), ("--reason", words.reason, MOST_OF_A_REASON)):
+        if len(text) > most:
+            raise click.UsageError(f"{option} has {len(text)} characters, and may have {most}")
     edits = edits_of(words.words)
     told = told_mask_of(words.config)
     refuse_secrets(edits, told)
@@ -73,9 +82,12 @@ def decide_verb(answer: Answer, masks: list[Masking], options: Mapping[str, obje
 
 
 async def _decide(answer: Answer, words: Options, edits: Mapping[str, object]) -> Decided | Expired:
+    from tenter.harness import check_edits
+
     told = told_mask_of(words.config)
     async with journal_of(Path(words.config)) as store:
-        request = _meant(await requests_of(store, words.run_id, words.request_id))
+        row = _meant(await requests_of(store, words.run_id, words.request_id))
+        request = row.request
         assert store is not None, "a request was found"
         decision = ApprovalDecision(
             request_id=request.id,
@@ -87,11 +99,18 @@ async def _decide(answer: Answer, words: Options, edits: Mapping[str, object]) -
             decided_at=SYSTEM_CLOCK.now(),
         )
         try:
-            return Decided(root_of(request), await store.decide(decision))
+            if row.state == "open":  # of any other the store says why nothing can be decided
+                check_edits(request, edits)
+            decided = await store.decide(decision)
+            return Decided(root_of(request), decided, await _open_of(store, root_of(request)))
         except DecisionRefused as error:
             if error.why == "expired" and not await _is_over(store, root_of(request)):
                 return Expired(root_of(request), str(error))
             raise click.ClickException(str(error)) from error
+
+
+async def _open_of(store: Store, run_id: str) -> int:
+    return sum(row.state == "open" for row in await every_row(store, run_id))
 
 
 async def _is_over(store: Store, run_id: str) -> bool:
@@ -99,26 +118,34 @@ async def _is_over(store: Store, run_id: str) -> bool:
     return summary is None or summary.ended is not None
 
 
-def _meant(rows: list[ApprovalRow]) -> ApprovalRequest:
+def _meant(rows: list[ApprovalRow]) -> ApprovalRow:
     """The request that is decided: the only one, or the only one that waits; of none that waits, the last one.
 
     Of that the store tells why nothing can be decided. Raises TenterError where several wait.
     """
-    waiting = [row.request for row in rows if row.state == "open"]
+    waiting = [row for row in rows if row.state == "open"]
     if len(waiting) > 1:
-        ids = ", ".join(request.id for request in waiting)
-        raise TenterError(f"the run {root_of(waiting[0])} waits for {len(waiting)} decisions ({ids}); name one")
-    return waiting[0] if waiting else rows[-1].request
+        ids, run_id = ", ".join(row.request.id for row in waiting), root_of(waiting[0].request)
+        raise TenterError(f"the run {run_id} waits for {len(waiting)} decisions ({ids}); name one")
+    return waiting[0] if waiting else rows[-1]
 
 
 def _print(decided: Decided, words: Options) -> None:
     mask, decision = mask_of(words.config), decided.decision
     following = f"tenter resume {decided.run_id}"
     if words.as_json:
-        document = {**msgspec.to_builtins(decision), "decided_at": moment(decision.decided_at), "next": following}
+        told = {"decided_at": moment(decision.decided_at), "still_open": decided.still_open, "next": following}
+        document = {**msgspec.to_builtins(decision), **told}
         click.echo(json_text(masked(document, mask)))
         return
     click.echo(f"request {one_line(decision.request_id)}: {done(decision, mask)}")
+    if decided.still_open:
+        waiting = "1 request more" if decided.still_open == 1 else f"{decided.still_open} requests more"
+        click.echo(
+            f"the run waits for {waiting} ('{escaped(f'tenter approvals show {decided.run_id}')}'); "
+            f"'{escaped(following)}' goes on with it then"
+        )
+        return
     click.echo(f"'{escaped(following)}' goes on with the run")
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from tenter.catalogue import TOOL_INVOKED, ApprovalRequest
 from tenter.cli.masking import Masking, masked
-from tenter.cli.texts import one_line
+from tenter.cli.texts import json_text, one_line
 from tenter.wire import NotJson, one_value
 
 ALL: Final = "*"
@@ -92,7 +92,7 @@ def refuse_secrets(edits: Mapping[str, object], mask: Masking) -> None:
     It is not masked instead: the call would be made with the mask.
     """
     for name, value in edits.items():
-        whole = msgspec.json.encode(value).decode()  # a secret may be a name in it, too
+        whole = json_text(value)  # a secret may be a name in it, too
         if masked(value, mask) != value or mask(whole) != whole:
             raise click.ClickException(
                 f"the new value of {one_line(name, LONGEST_NAME)!r} holds a secret, which would stand on record; "

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 1000
 """Characters of a line about a run."""
+AGAIN: Final = "approve makes the call AGAIN: look first whether it was done; reject ends the run without it"
+"""What is said of a call that may have been made when its process ended."""
 MOST_OF_A_CALL: Final = 10_000
 """Characters of a call on a screen."""
 
@@ -77,8 +79,11 @@ def _expiry(reason: "ApprovalReason") -> str:
 
 
 def _by(error: "ErrorInfo") -> str:
+    from tenter.controls import GATES
+
     hook, queue = error.details.get("hook"), error.details.get("queue")
-    return (f" to {queue!r}" if queue else "") + (f" by the hook {hook!r}" if hook else "")
+    whose = "tenter's own check" if hook in {gate.name for gate in GATES} else "the hook"
+    return (f" to {queue!r}" if queue else "") + (f" by {whose} {hook!r}" if hook else "")
 
 
 def request_text(request: "ApprovalRequest", mask: Masking) -> str:
@@ -94,6 +99,7 @@ def request_text(request: "ApprovalRequest", mask: Masking) -> str:
                 for one in request.reasons
             ),
             *([one_line(f"  may be edited: {mask(editable)}", LONGEST)] if editable else []),
+            *([f"  {AGAIN}"] if any(one.code == "unknown" for one in request.reasons) else []),
             one_line(f"  digest {request.digest}"),
         )
     )
@@ -111,9 +117,6 @@ def _call(request: "ApprovalRequest", mask: Masking) -> Iterator[str]:
 def how_to_answer(requests: Sequence["ApprovalRequest"]) -> str:
     """What a person does about requests of one run."""
     run_id = root_of(requests[0])
-    one = (
-        f"{requests[0].id}' (or reject, edit) decides"
-        if len(requests) == 1
-        else "ID' (or reject, edit) decides on each"
-    )
+    others = "or reject, edit" if any(editable_of(one) for one in requests) else "or reject"
+    one = f"{requests[0].id}' ({others}) decides" if len(requests) == 1 else f"ID' ({others}) decides on each"
     return escaped(f"'tenter approvals approve {run_id} {one}; 'tenter resume {run_id}' goes on then")

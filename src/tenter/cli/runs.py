@@ -39,6 +39,12 @@ def show(run_id: str, *, config: str, as_json: bool) -> None:
 @runs.command(short_help="End RUN cancelled.")
 @click.argument("run_id", metavar="RUN")
 @click.option("--reason", default="", help="Why; it goes on record.")
+@click.option(
+    "--accept",
+    multiple=True,
+    type=click.Choice(["holder"]),
+    help="The process that has the run is of another machine, and gone.",
+)
 @config_option
 @workspace_option
 @json_option
@@ -46,7 +52,8 @@ def show(run_id: str, *, config: str, as_json: bool) -> None:
 def cancel(masks: list[Masking], *, as_json: bool, **options: object) -> int:
     """End RUN cancelled, whether it runs, in whatever process, or waits for a person.
 
-    The exit code is 1 where it has not ended within 10 seconds.
+    The hooks of the project hear of it. Where the project is not trusted or cannot be used, the run is ended on record
+    alone. Inside a run or a loop it is refused. The exit code is 1 where the run has not ended within 10 seconds.
     """
     from tenter.cli.runs_cancel import cancel_verb
 
@@ -59,9 +66,10 @@ def cancel(masks: list[Masking], *, as_json: bool, **options: object) -> int:
 @config_option
 @json_option
 def verify(run_id: str, *, expect: str | None, config: str, as_json: bool) -> int:
-    """Check that the record of RUN, or of every run, is as it was written; exit code 1 where one is not.
+    """Check that the record of RUN, or of every run, is as it was written, and that listings show what stands in it.
 
-    That the end of a record was cut off, only --expect finds. Where the record was chained under a key, the variable
+    The exit code is 1 where one is not, or cannot be checked. That the end of a record was cut off, and the listing
+    changed with it, only --expect finds. Where the record was chained under a key, the variable
     TENTER_JOURNAL_KEY must hold it.
     """
     from tenter.cli.runs_verify import verify_verb

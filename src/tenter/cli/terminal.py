@@ -17,6 +17,8 @@ from tenter.cli.streams import IN
 
 MOST: Final = 65536
 """Bytes of an answer; a terminal gives fewer in a line."""
+CLOSE: Final = b"\x04"
+"""Ctrl-D, as it is read from a terminal that does not make an end of input of it."""
 STEP_SECONDS: Final = 0.2
 """How often a process in the background looks whether it has the terminal."""
 
@@ -61,6 +63,8 @@ async def _typed(show: Show, blank: bool) -> bytes | None:
                 data = os.read(IN, MOST)
             except OSError:  # the terminal went away, or is not ours to read from
                 data = b""
+        if CLOSE in data:
+            data = b""
         if not data:
             loop.remove_reader(IN)
         if (blank or data.strip() or not data) and not typed.done():

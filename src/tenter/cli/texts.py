@@ -62,8 +62,15 @@ def moment(at: float) -> str:
 
 
 def json_text(value: object) -> str:
-    r"""`value` as one JSON document on one line, in plain ASCII: exact, and nothing in it is obeyed by a terminal."""
-    return _NOT_PLAIN.sub(_unit, msgspec.json.encode(value).decode())
+    r"""`value` as one JSON document on one line, in plain ASCII: exact, and nothing in it is obeyed by a terminal.
+
+    Half of a surrogate pair, which UTF-8 has not, is escaped as all else is; a number of any size stands as it is.
+    """
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (UnicodeEncodeError, OverflowError):
+        text = json.dumps(msgspec.to_builtins(value), separators=(",", ":"), default=str)
+    return _NOT_PLAIN.sub(_unit, text)
 
 
 def _shown(character: str) -> str:

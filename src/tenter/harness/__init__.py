@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         HOLDER as HOLDER,
         Holder as Holder,
         RunHeld as RunHeld,
+        check_free as check_free,
         claimed as claimed,
     )
     from tenter.harness.local import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         RunResult as RunResult,
     )
     from tenter.harness.resuming import (
+        ON_RECORD as ON_RECORD,
         SpecChanged as SpecChanged,
         ask_to_end as ask_to_end,
         cancelled_by as cancelled_by,
@@ -74,6 +76,7 @@ __all__ = [
     "Holder",
     "LocalEngine",
     "Machine",
+    "ON_RECORD",
     "ReplayDiverged",
     "Run",
     "RunHeld",
@@ -88,6 +91,7 @@ __all__ = [
     "ask_to_end",
     "cancelled_by",
     "check_edits",
+    "check_free",
     "claimed",
     "end_on_record",
     "load_script",
@@ -112,6 +116,7 @@ __getattr__ = opener(
             "HOLDER",
             "Holder",
             "RunHeld",
+            "check_free",
             "claimed",
         ),
         "local": ("LocalEngine",),
@@ -123,6 +128,7 @@ __getattr__ = opener(
         "replay": ("ReplayDiverged",),
         "result": ("RunResult",),
         "resuming": (
+            "ON_RECORD",
             "SpecChanged",
             "ask_to_end",
             "cancelled_by",

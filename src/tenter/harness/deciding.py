@@ -49,9 +49,19 @@ async def _settled(store: Store, request: ApprovalRequest, now: float) -> Approv
 
 
 async def only_open(store: Store, run_id: str) -> str:
-    """The id of the one open request of a run. Raises TenterError where there is none, or more. Raises JournalError."""
-    rows = await store.approvals(run=run_id, limit=2)
-    if len(rows) == 1:
+    """The id of the one open request of a run; where none is open, of its last one, of which a store tells why not.
+
+    Raises DecisionRefused where the run never asked for anything, TenterError where several are open, and JournalError.
+    """
+    rows, after = await store.approvals(run=run_id, limit=2), None
+    if len(rows) > 1:
+        raise TenterError(f"the run {run_id} has several open requests: name one; 'tenter approvals list' shows them")
+    if rows:
         return rows[0].request.id
-    what = "has no open request" if not rows else "has several open requests: name one"
-    raise TenterError(f"the run {run_id} {what}; 'tenter approvals list' shows them")
+    last: str | None = None
+    while page := await store.approvals(run=run_id, state=None, after=after):
+        last, after = page[-1].request.id, page[-1].cursor
+    if last is None:
+        text = f"the run {run_id} has no open request, and never had one; 'tenter approvals list' shows what waits"
+        raise DecisionRefused("unknown", text)
+    return last

@@ -6,6 +6,8 @@ Which fields may be edited at all is the journal's to say. The checks before a t
 from collections.abc import Mapping
 from typing import Final, cast
 
+import msgspec
+
 from tenter.catalogue import TOOL_INVOKED, ApprovalRequest, ToolInfo
 from tenter.controls import check_arguments
 from tenter.journal import DecisionRefused
@@ -42,13 +44,16 @@ def check_unmasked(request: ApprovalRequest, edits: Mapping[str, object], record
 def _problems(request: ApprovalRequest, edits: Mapping[str, object]) -> list[str]:
     try:
         digest(edits)
+        msgspec.json.encode(edits)
     except CanonicalError as error:
         return [str(error)]
+    except UnicodeEncodeError:
+        return ["a value cannot be written as UTF-8"]
     call = request.call.get("call")
     if request.operation != TOOL_INVOKED.name or not isinstance(call, Mapping):
         return []
     arguments = cast("Mapping[str, object]", call).get("arguments")
-    own = cast("Mapping[str, object]", arguments) if isinstance(arguments, Mapping) else {}
+    own: Mapping[str, object] = cast("Mapping[str, object]", arguments) if isinstance(arguments, Mapping) else {}
     return check_arguments(_schema(request.call.get("tool")), {**own, **edits})
 
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack, cast
+from typing import Self, Unpack
 
 import msgspec
 
@@ -28,6 +28,7 @@ from tenter.catalogue import (
     TaskRef,
 )
 from tenter.config import Pins
+from tenter.harness.answers import check_ids, decision_of, named, said_by, said_why
 from tenter.harness.arguments import RunArguments, check_arguments, envelope_of, limits_of
 from tenter.harness.bodies import nothing
 from tenter.harness.deciding import only_open
@@ -162,8 +163,8 @@ class Harness:
         it was.
         """
         with self._counted():
-            begun = await self._begun(RunArguments(watcher=watcher, environment=environment), by=by)
-            return await resume(self._setup, self._runs, run_id, begun, accept=accept)
+            begun = await self._begun(RunArguments(watcher=watcher, environment=environment), by=said_by(by))
+            return await resume(self._setup, self._runs, run_id, begun, accept=named(accept))
 
     async def approve(
         self,
@@ -181,7 +182,7 @@ class Harness:
         edited call does not fit its tool's JSON Schema, or holds a secret; then the request stays open. JournalError.
         """
         word: DecisionKind = "approve" if edits is None else "edit"
-        decision = _decision(word, by=by, reason=reason, edits=edits)
+        decision = decision_of(word, by=by, reason=reason, edits=edits)
         return await self._decide(run_id, approval_id, decision)
 
     async def reject(
@@ -191,7 +192,7 @@ class Harness:
 
         Raises as `approve`.
         """
-        return await self._decide(run_id, approval_id, _decision("reject", by=by, reason=reason))
+        return await self._decide(run_id, approval_id, decision_of("reject", by=by, reason=reason))
 
     async def cancel(
         self, run_id: str, *, by: str = "", reason: str = "", accept: Collection[str] = ()
@@ -202,6 +203,7 @@ class Harness:
         run had started ends with it. `accept` may name `holder`, as for `resume`. Raises TenterError for a run that is
         over, not there, or part of another.
         """
+        by, reason = said_by(by), said_why(reason)
         error = ErrorInfo(code="cancelled", message=await self._setup.redactor.apply(cancelled_by(by, reason)))
         with self._counted():
             going = self._runs.going(run_id)
@@ -209,7 +211,7 @@ class Harness:
             is_here = going is not None and going.loop is here and going.run.envelope.parent_run_id is None
             if going is not None and is_here and (ended := await self._runs.stop(going, error)) is not None:
                 return ended
-            begun = replace(await self._begun(RunArguments(), by=by), vouched=HOLDER in accept)
+            begun = replace(await self._begun(RunArguments(), by=by), vouched=HOLDER in named(accept))
             return await cancel(self._setup, self._runs, run_id, begun, error=error)
 
     def run_sync(self, task: str, input: str = "", **arguments: Unpack[RunArguments]) -> RunResult:
@@ -273,6 +275,7 @@ class Harness:
         )
 
     async def _decide(self, run_id: str, request_id: str | None, decision: ApprovalDecision) -> ApprovalDecision:
+        check_ids(run_id, request_id)
         store = self._setup.store
         decided = msgspec.structs.replace(
             decision,
@@ -286,35 +289,3 @@ class Harness:
             check_unmasked(row.request, decided.edits, recorded.edits)
             check_edits(row.request, recorded.edits)
         return await store.decide(recorded)
-
-
-def _decision(word: DecisionKind, *, by: object, reason: object, edits: object = None) -> ApprovalDecision:
-    """A decision on a request that is still to be named. Raises TenterError for what is none."""
-    for name, value in (("by", by), ("reason", reason)):
-        if not isinstance(value, str) or (name == "by" and not value.strip()):
-            raise TenterError(f"{name!r} of a decision must be a text{' that says who' * (name == 'by')}")
-        if not _is_unicode(value):
-            raise TenterError(f"{name!r} of a decision cannot be written as UTF-8; convert it first")
-    if edits is not None and not (isinstance(edits, Mapping) and all(isinstance(name, str) for name in edits)):
-        raise TenterError("the edits of a decision must be a mapping from fields to values")
-    try:
-        return ApprovalDecision(
-            request_id="",
-            run_id="",
-            decision=word,
-            by=cast("str", by),
-            reason=cast("str", reason),
-            edits=cast("Mapping[str, object]", edits or {}),
-            decided_at=0,
-        )
-    except (TypeError, ValueError) as error:
-        raise TenterError(f"the edits of a decision must be data: {error}") from None
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether it can be written as UTF-8, as everything on record is: half of a surrogate pair cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -19,10 +19,14 @@ from tenter.harness.runs import Begun, Runs, parts_of, recalled
 from tenter.harness.setup import Setup
 from tenter.harness.watching import asked_to_end
 from tenter.journal import TERMINAL, Entry, Store, Stream, StreamSummary, microseconds
-from tenter.kernel import TenterError
+from tenter.kernel import FrozenDict, TenterError
 
 LOOP: Final = "loop_version"
 """By this name a change of the agent loop is accepted, others by those of `Spec.parts`."""
+
+
+ON_RECORD: Final = "on_record"
+"""In the details of a run's error: it was ended on record alone, and no hook heard of it."""
 
 
 class SpecChanged(TenterError):
@@ -78,8 +82,8 @@ async def cancel(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, error: 
                 try:
                     plan, begun = recalled(recording, _plan(runs, recording), begun)
                 except TenterError:
-                    await end_on_record(store, stream, error, now=setup.clock.now())
-                    return await _ended_on_record(setup, recording, error)
+                    told = await end_on_record(store, stream, error, now=setup.clock.now())
+                    return await _ended_on_record(setup, recording, told)
                 return await runs.go_on(plan, begun, recording, end=Ended(status="cancelled", error=error))
         except RunHeld:
             await ask_to_end(store, stream, await setup.redactor.apply(error.message), now=setup.clock.now())
@@ -100,11 +104,12 @@ async def ask_to_end(store: Store, stream: Stream, reason: str, *, now: float) -
     await store.append(stream, [entry], durable=True)
 
 
-async def end_on_record(store: Store, stream: Stream, error: ErrorInfo, *, now: float) -> None:
+async def end_on_record(store: Store, stream: Stream, error: ErrorInfo, *, now: float) -> ErrorInfo:
     """Records that a run which this process has claimed was cancelled, with all that it spawned, and tells nobody.
 
-    Raises JournalError.
+    The error as it is on record. Raises JournalError.
     """
+    error = msgspec.structs.replace(error, details=FrozenDict({**error.details, ON_RECORD: True}))
     told: dict[str, object] = {
         "status": "cancelled",
         "output": None,
@@ -118,6 +123,7 @@ async def end_on_record(store: Store, stream: Stream, error: ErrorInfo, *, now: 
     ]
     for one in (*await _without_end_below(store, stream), stream):
         await store.append(one, entries, durable=True)
+    return error
 
 
 async def _without_end_below(store: Store, stream: Stream) -> list[Stream]:

@@ -84,6 +84,7 @@ __all__ = [
     "Stream",
     "StreamKind",
     "StreamSummary",
+    "Strays",
     "TERMINAL",
     "VERSION",
     "Verified",
@@ -145,6 +146,7 @@ __getattr__ = opener(
             "JournalError",
             "Pruned",
             "Store",
+            "Strays",
         ),
         "summary": (
             "StreamSummary",

@@ -71,6 +71,8 @@ def in_words(path: Path, error: sqlite3.Error | OSError) -> JournalError:
     if isinstance(error, OSError):
         return trouble(path, _ERRNOS.get(error.errno, "io"), error.strerror)
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    if code == sqlite3.SQLITE_ERROR and str(error).startswith(("no such table", "no such column")):
+        return trouble(path, "damaged", error)
     return trouble(path, _TROUBLES.get(code & 0xFF, "io"), error)
 
 

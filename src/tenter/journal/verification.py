@@ -98,7 +98,12 @@ class _Chain:
 async def _unlike(store: Store, stream: Stream, listing: Listing) -> str | None:
     """In what the listings differ from the entries. Raises JournalError."""
     summary = await store.summary(stream)
-    rows = await _rows(store, stream.id) if stream.kind == "run" else []
+    try:
+        rows: Sequence[ApprovalRow] = await _rows(store, stream.id) if stream.kind == "run" else ()
+    except JournalError as error:
+        if error.trouble != "damaged":
+            raise
+        return f"what it, or a run below it, asked for cannot be listed: {error}"
     strange = [one.request for one in rows if stream.id not in (one.request.run_id, one.request.root_run_id)]
     if strange:
         return f"the request {strange[0].id!r} is listed here, and is one of the run {strange[0].run_id!r}"

@@ -35,6 +35,7 @@ class LoopRecord:
         self._clock = clock
         self.lenient = False
         """Whether what cannot be recorded stops nothing any more."""
+        self._trouble: JournalError | None = None
         self._texts: dict[str, tuple[object, str]] = {}
 
     async def begin(self, content: Mapping[str, object]) -> None:
@@ -78,12 +79,15 @@ class LoopRecord:
     async def _append(
         self, kind: str, content: Mapping[str, object], *, durable: bool = False, version: int = 1
     ) -> None:
+        """Nothing is recorded after what could not be: the loop stands where its record ends, and goes on from there."""
         entry = Entry(kind=kind, time=microseconds(self._clock.now()), content=content, version=version)
-        try:
-            await self._store.append(self.stream, [entry], durable=durable)
-        except JournalError:
-            if not self.lenient:
-                raise
+        if self._trouble is None:
+            try:
+                await self._store.append(self.stream, [entry], durable=durable)
+            except JournalError as error:
+                self._trouble = error
+        if self._trouble is not None and not self.lenient:
+            raise self._trouble
 
 
 async def last_state(store: Store, stream: Stream) -> LoopState | None:

@@ -1,0 +1,177 @@
+"""What listings show is compared with what the entries say, and every difference is told."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.journal.world import (
+    OpenStore,
+    decision,
+    ended,
+    entry,
+    opened,
+    over_every_store,
+    read,
+    request,
+    run_stream,
+    status,
+    suspended,
+)
+
+from tenter.journal.listing import Listing
+from tenter.journal.sqlite import SqliteStore
+from tenter.journal.store import Store, Strays
+from tenter.journal.summary import StreamSummary
+from tenter.journal.verification import verified
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+async def written(store: Store) -> None:
+    """A run that waits for one of two decisions, with a sub-run that waits, too, and a run that has ended."""
+    await suspended(store, request("q1"), request("q2"))
+    await suspended(store, request("q3", "r2", root_run_id="r1"))
+    await store.decide(decision("q1"))
+    await ended(store, "r3", at=9)
+
+
+async def fault_of(store: Store, run: str) -> str | None:
+    return (await verified(store, run_stream(run))).fault
+
+
+@over_every_store
+async def test_what_stores_wrote_is_listed_as_it_stands_on_record(open_store: OpenStore, tmp_path: Path) -> None:
+    async with opened(open_store(tmp_path)) as store:
+        await written(store)
+        assert [await fault_of(store, run) for run in ("r1", "r2", "r3")] == [None, None, None]
+        assert await store.strays() == Strays()
+        await store.decide(decision("q2", kind="reject"))
+        await store.append(run_stream("r1"), [entry("resumed", 3, process={"pid": 8, "started": 1}), status("blocked")])
+        assert [await fault_of(store, run) for run in ("r1", "r2", "r3")] == [None, None, None]
+        await store.append(run_stream("r2"), [entry("cancel_requested", 5, by="ann")])
+        assert await fault_of(store, "r2") is None
+        await store.prune(before=20, erase=True)
+        assert [await fault_of(store, run) for run in ("r1", "r2", "r3")] == [None, None, None]
+        await store.prune(before=20)
+        assert await store.strays() == Strays()
+
+
+@pytest.mark.fault(36)
+@pytest.mark.parametrize(
+    ("statement", "run", "told"),
+    [
+        (
+            "UPDATE streams SET status = 'failed' WHERE id = 'r3'",
+            "r3",
+            "has status 'failed', and the record 'completed'",
+        ),
+        ("UPDATE streams SET name = 'other' WHERE id = 'r3'", "r3", "has name 'other', and the record 'fix'"),
+        ("UPDATE streams SET ended = 1 WHERE id = 'r3'", "r3", "has ended 1, and the record 9"),
+        ("UPDATE streams SET ended = NULL WHERE id = 'r3'", "r3", "has ended None, and the record 9"),
+        ("UPDATE streams SET holder = '{}' WHERE id = 'r1'", "r1", "has holder '{}', and the record ''"),
+        ("UPDATE streams SET cancelling = 1 WHERE id = 'r1'", "r1", "has cancelling True, and the record False"),
+        ("UPDATE streams SET parent = 'r1' WHERE id = 'r3'", "r3", "has parent 'r1', and the record ''"),
+        ("UPDATE approvals SET state = 'rejected' WHERE id = 'q2'", "r1", "'q2' is listed as rejected, and is open"),
+        ("UPDATE approvals SET state = 'withdrawn' WHERE id = 'q3'", "r2", "'q3' is listed as withdrawn, and is open"),
+        ("UPDATE approvals SET state = 'open' WHERE id = 'q1'", "r1", "'q1' is listed as open, and is approved"),
+        ("UPDATE approvals SET decided = NULL WHERE id = 'q1'", "r1", "'q1' is listed with another decision"),
+        ("UPDATE approvals SET asked = asked + 7 WHERE id = 'q2'", "r1", "'q2' is on record, and not listed"),
+        ("DELETE FROM approvals WHERE id = 'q2'", "r1", "'q2' is on record, and not listed"),
+        (
+            "UPDATE approvals SET run = 'r3', root = 'r3' WHERE id = 'q1'",
+            "r3",
+            "'q1' is listed here, and is one of the run 'r1'",
+        ),
+        (
+            "DELETE FROM entries WHERE kind = 'result'",
+            "r3",
+            "has status 'completed', and the record ''",
+        ),
+        (
+            "INSERT INTO streams (kind, id, name, status, started) VALUES ('run', 'r9', 'fix', 'completed', 1)",
+            "r9",
+            "it is listed (status 'completed'), and its record has no entry",
+        ),
+    ],
+)
+async def test_what_was_changed_in_a_listing_alone_is_told(tmp_path: Path, statement: str, run: str, told: str) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(SqliteStore(path)) as store:
+        await written(store)
+    with closing(sqlite3.connect(path)) as database, database:
+        assert database.execute(statement).rowcount == 1
+    async with opened(SqliteStore(path)) as store:
+        assert told in str(await fault_of(store, run))
+
+
+@pytest.mark.fault(36)
+async def test_a_run_that_was_taken_out_of_the_listing_is_a_stray(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(SqliteStore(path)) as store:
+        await written(store)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DELETE FROM streams WHERE id IN ('r1', 'r3')")
+    async with opened(SqliteStore(path)) as store:
+        assert await store.strays() == Strays(streams=2, requests=2)
+
+
+async def test_that_a_request_of_a_sub_run_is_damaged_is_told_of_the_run_around_it(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(SqliteStore(path)) as store:
+        await written(store)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(
+            "UPDATE entries SET content = CAST('[' AS BLOB) WHERE id IN (SELECT asked FROM approvals WHERE id = 'q3')"
+        )
+    async with opened(SqliteStore(path)) as store:
+        assert "entry 2 cannot be read" in str(await fault_of(store, "r2"))
+        assert "a run below it, asked for cannot be listed" in str(await fault_of(store, "r1"))
+
+
+async def test_what_an_older_version_listed_is_as_its_record_says(tmp_path: Path) -> None:
+    for sample in SAMPLES.glob("*.db"):
+        path = tmp_path / sample.name
+        path.write_bytes(sample.read_bytes())
+        async with opened(SqliteStore(path)) as store:
+            await store.append(run_stream("new"), [entry("note")])
+            runs = await store.streams("run")
+            assert len(runs) > 1
+            assert [(one.stream.id, await fault_of(store, one.stream.id)) for one in runs] == [
+                (one.stream.id, None) for one in runs
+            ]
+
+
+@over_every_store
+async def test_what_a_run_around_withdrew_is_no_difference(open_store: OpenStore, tmp_path: Path) -> None:
+    async with opened(open_store(tmp_path)) as store:
+        await suspended(store, request("q1", "r1"), request("q3", "r2", root_run_id="r1"))
+        await store.append(run_stream("r1"), [status("cancelled", 3)])
+        assert await fault_of(store, "r2") is None
+
+
+@over_every_store
+async def test_a_stream_that_goes_on_while_it_is_read_holds(open_store: OpenStore, tmp_path: Path) -> None:
+    async with opened(open_store(tmp_path)) as store:
+        await written(store)
+        look, more = store.summary, [entry("status", 4, status="failed")]
+
+        async def meanwhile(stream: object) -> StreamSummary | None:
+            if more:
+                await store.append(run_stream("r1"), [more.pop()])
+            return await look(run_stream("r1"))
+
+        object.__setattr__(store, "summary", meanwhile)
+        found = await verified(store, run_stream("r1"))
+        assert (found.fault, found.entries) == (None, 6)
+
+
+@over_every_store
+async def test_entries_of_a_stream_that_is_not_listed_are_told(open_store: OpenStore, tmp_path: Path) -> None:
+    async with opened(open_store(tmp_path)) as store:
+        await written(store)
+        listing = Listing(run_stream("r1"))
+        for record in await read(store, "r1"):
+            listing.note(record)
+        rows = await store.approvals(run="r1", state=None)
+        assert "it is not listed" in list(listing.faults(None, rows, frozenset()))
