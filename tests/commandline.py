@@ -16,6 +16,7 @@ import subprocess
 import sys
 import termios
 import time
+import tty
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -149,6 +150,10 @@ class Terminal:
     def type(self, text: str) -> None:
         """Types `text` on the keyboard."""
         os.write(self._screen, text.encode())
+
+    def hand_on_each_key(self) -> None:
+        """From now on it makes no line and no end of input of what is typed."""
+        tty.setcbreak(self._screen)
 
     def _read(self, enough: Callable[[], bool]) -> None:
         while not enough():

@@ -1,8 +1,9 @@
 """Runs that wait for people (D§6): who is asked, what counts as an answer, and what a run makes of it."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.harness.world import (
@@ -371,7 +372,7 @@ async def test_a_decision_for_what_is_not_asked_is_refused_and_says_why(tmp_path
     [
         ({"by": ""}, "'by' of a decision must be a text that says who"),
         ({"by": 7}, "'by' of a decision must be a text that says who"),
-        ({"by": "ada", "reason": None}, "'reason' of a decision must be a text$"),
+        ({"by": "ada", "reason": None}, "'reason' must be a text$"),
         ({"by": "ada", "edits": ["a"]}, "must be a mapping from fields to values"),
         ({"by": "ada", "edits": {"mark": object()}}, "the edits of a decision must be data"),
     ],
@@ -408,3 +409,38 @@ async def test_a_hook_hears_a_decision_before_it_counts_and_may_end_the_run(tmp_
             await made.harness().approve(waiting.run_id, by=by)
             assert (await goes_on(made, waiting.run_id, look)).status == status
     assert acted(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_without_an_id_it_is_told_as_well_why_nothing_can_be_decided(tmp_path: Path, kind: str) -> None:
+    path = acting(tmp_path, act("a"), "Done.", tool=RISKY)
+    async with processes(path, kind) as made:
+        waiting = await waits(made)
+        harness = made.harness()
+        await harness.approve(waiting.run_id, by="ada")
+        with pytest.raises(DecisionRefused, match="was approved already by 'ada' at ") as decided:
+            await harness.reject(waiting.run_id, by="bob")
+        with pytest.raises(DecisionRefused, match="never had one") as unknown:
+            await harness.approve("no-such-run", by="bob")
+        with pytest.raises(TenterError, match="the id of a request must be a text"):
+            await harness.approve(waiting.run_id, cast("str", 7), by="bob")
+        with pytest.raises(TenterError, match="the id of a run must be a text"):
+            await harness.approve(cast("str", None), by="bob")
+    assert (decided.value.why, unknown.value.why) == ("decided", "unknown")
+
+
+@pytest.mark.fault(51)
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, {1: 2}, 2**64, -(2**70), "\ud800", {"\udcff": 1}],
+    ids=["nan", "number as name", "huge", "very negative", "half a pair", "half a pair as name"],
+)
+async def test_an_edit_that_no_record_takes_is_refused_and_nothing_is_decided(tmp_path: Path, value: object) -> None:
+    path = acting(tmp_path, act("a"), "Done.", tool=RISKY)
+    async with processes(path, "sqlite") as made:
+        waiting = await waits(made)
+        with pytest.raises(TenterError):
+            await made.harness().approve(waiting.run_id, by="ada", edits={"mark": value})
+        await made.harness().approve(waiting.run_id, by="J\udcfcrgen", reason="\ud800")
+        result = await goes_on(made, waiting.run_id)
+    assert (result.status, acted(tmp_path)) == ("completed", ["a"])

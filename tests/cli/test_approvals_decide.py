@@ -21,6 +21,7 @@ from tenter.catalogue import ApprovalReason
 from tenter.cli.inside import INSIDE
 from tenter.journal import SqliteStore
 
+NO_UTF_8 = b"J\xfcrgen".decode(errors="surrogateescape")
 KEY = "ghp_" + "a1B2" * 9
 ME = pwd.getpwuid(os.getuid()).pw_name
 ANSWERS = [("approve",), ("reject",), ("edit", "--set", "command=ls")]
@@ -248,3 +249,75 @@ def test_an_agent_does_not_approve_what_waits_by_its_tools_or_hooks(
     refused = " is set: this was started by a run, a hook or a loop, and what needs a person"
     assert refused in (tmp_path / "said").read_text()
     assert states(tmp_path) == ["open"]
+
+
+@pytest.mark.fault(51)
+async def test_a_name_and_a_reason_that_are_no_utf_8_are_recorded_escaped_and_listed(tmp_path: Path) -> None:
+    await journal(tmp_path, ("a1", waiting(request("a1"))))
+    assert answer(tmp_path, ("approve",), "--by", NO_UTF_8, "--reason", NO_UTF_8).code == 0
+    ((_, decision),) = decided(tmp_path)
+    assert (decision["by"], decision["reason"]) == (r"J\udcfcrgen", r"J\udcfcrgen")
+    for words in (("approvals", "list", "--all"), ("runs", "show", "a1"), ("runs", "show", "a1", "--json")):
+        assert tenter(*words, cwd=tmp_path).code == 0, words
+    assert tenter("runs", "verify", cwd=tmp_path).code == 0
+
+
+@pytest.mark.fault(51)
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" * 50_000 + "]" * 50_000, NO_UTF_8])
+async def test_a_new_value_that_no_record_takes_is_a_mistake_and_the_request_stays_open(
+    text: str, tmp_path: Path
+) -> None:
+    await journal(tmp_path, ("a1", waiting(request("a1"))))
+    done = answer(tmp_path, ("edit",), "--set", f"command={text}")
+    assert (done.code, done.out) == (2, "")
+    assert "Traceback" not in done.err
+    assert len(done.err) < 1000
+    assert decided(tmp_path) == [("open", None)]
+
+
+@pytest.mark.parametrize(("option", "most"), [("--by", 200), ("--reason", 10_000)])
+async def test_who_and_why_are_not_endless(option: str, most: int, tmp_path: Path) -> None:
+    await journal(tmp_path, ("a1", waiting(request("a1"))))
+    done = answer(tmp_path, ("approve",), option, "x" * (most + 1))
+    assert (done.code, done.out) == (2, "")
+    assert f"may have {most}" in done.err
+    assert answer(tmp_path, ("approve",), option, "x" * most).code == 0
+
+
+async def test_it_is_told_how_many_requests_still_wait(tmp_path: Path) -> None:
+    await journal(tmp_path, ("a1", waiting(request("a1", "q1"), request("a1", "q2"))))
+    done = answer(tmp_path, ("approve", "q1"))
+    assert done.out.splitlines()[1] == (
+        "the run waits for 1 request more ('tenter approvals show a1'); 'tenter resume a1' goes on with it then"
+    )
+    told = json.loads(answer(tmp_path, ("approve", "q2"), "--json").out)
+    assert (told["still_open"], told["next"]) == (0, "tenter resume a1")
+
+
+async def test_a_request_that_is_listed_as_decided_without_a_decision_leads_to_verify(tmp_path: Path) -> None:
+    await journal(tmp_path, ("a1", waiting(request("a1"))))
+    with closing(sqlite3.connect(tmp_path / ".tenter" / "journal.db")) as database, database:
+        database.execute("UPDATE approvals SET state = 'approved'")
+    done = answer(tmp_path, ("approve",))
+    assert (done.code, done.out) == (1, "")
+    assert "'tenter runs verify a1' tells what is wrong" in done.err
+    verify = tenter("runs", "verify", "a1", cwd=tmp_path)
+    assert verify.code == 1
+    assert "is listed as approved, and is open on record" in verify.out
+
+
+@pytest.mark.parametrize("word", ["command=5", "nope=1", "command=null"])
+def test_an_edit_that_does_not_fit_the_tool_is_refused_and_the_request_stays_open(word: str, tmp_path: Path) -> None:
+    write_project(
+        tmp_path,
+        [calls("shell", command="echo x > acted"), {"text": "done"}],
+        events={"tool.before": [suspends(editable=["*"])]},
+    )
+    run_id = wait(tmp_path)
+    done = tenter("approvals", "edit", run_id, "--set", word, cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "the edit does not fit: " in done.err
+    assert states(tmp_path) == ["open"]
+    assert tenter("approvals", "edit", run_id, "--set", "command=echo y > acted", cwd=tmp_path).code == 0
+    assert tenter("resume", run_id, cwd=tmp_path).code == 0
+    assert (tmp_path / "acted").read_text() == "y\n"

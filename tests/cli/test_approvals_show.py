@@ -36,7 +36,7 @@ async def test_a_request_is_shown_with_the_exact_call_and_how_to_answer(tmp_path
         "  task job",
         "  asked for at 1970-01-01T00:16:40Z",
         "  time is until 1970-01-01T00:17:40Z and is over: whoever resumes or answers it ends the run",
-        "'tenter approvals approve a1 r1' (or reject, edit) decides; 'tenter resume a1' goes on then",
+        "'tenter resume a1' brings the run to its end",
     ]
     (row,) = shown(tmp_path, "a1")
     assert row["call"] == {"call": {"name": "shell", "arguments": {"command": "rm x", "cwd": "."}}, "tool": "shell"}

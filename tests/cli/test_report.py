@@ -12,7 +12,7 @@ from tenter.catalogue import (
     OutputEvent,
     Usage,
 )
-from tenter.cli.report import MOST_OF_A_CALL, request_text, status_line, summary, told, verdict
+from tenter.cli.report import MOST_OF_A_CALL, how_to_answer, request_text, status_line, summary, told, verdict
 from tenter.harness import RunResult
 from tenter.kernel import Block, FrozenDict, Runtime, Trace, hook
 from tenter.testing import sample_event
@@ -53,6 +53,7 @@ def test_the_status_line_names_the_run_its_end_and_its_use(fields: dict[str, obj
     ("status", "details", "said"),
     [
         ("blocked", {"hook": "guard", "code": "policy_denied"}, "blocked by the hook 'guard': why"),
+        ("blocked", {"hook": "budget", "code": "budget_exceeded"}, "blocked by tenter's own check 'budget': why"),
         ("escalated", {"hook": "guard", "queue": "ops"}, "escalated to 'ops' by the hook 'guard': why"),
         ("failed", {"operation": "llm.invoked"}, "failed: why"),
     ],
@@ -116,12 +117,26 @@ def test_what_may_not_be_edited_is_not_offered() -> None:
     assert "may be edited" not in request_text(request(), plain)
 
 
+def test_an_edit_is_offered_where_one_of_the_requests_takes_it() -> None:
+    some = how_to_answer([request(), request("r2", editable=("command",))])
+    assert "(or reject, edit) decides on each" in some
+    assert "(or reject) decides;" in how_to_answer([request()])
+
+
+def test_of_a_call_that_may_have_been_made_it_is_said_that_approve_makes_it_again() -> None:
+    again = ApprovalReason(hook="duplicate", reason="its process ended while it acted", code="unknown")
+    said = verdict(waiting(request(reasons=(again,))), plain)
+    assert "\n  approve makes the call AGAIN: look first whether it was done; reject ends the run without it\n" in said
+    assert "edit" not in said
+    assert "AGAIN" not in request_text(request(), plain)
+
+
 def test_all_that_a_run_waits_for_is_told_and_the_run_to_resume_is_the_outermost() -> None:
     said = verdict(waiting(request(), request("r2", run_id="child", root_run_id="abc")), plain)
     assert "decide on tool.invoked, request r1:\n" in said
     assert "decide on tool.invoked of its sub-run child, request r2:\n" in said
     last = said.splitlines()[-1]
-    assert last.startswith("'tenter approvals approve abc ID' (or reject, edit) decides on each; 'tenter resume abc'")
+    assert last.startswith("'tenter approvals approve abc ID' (or reject) decides on each; 'tenter resume abc'")
 
 
 @pytest.mark.fault(43)

@@ -395,3 +395,14 @@ def test_the_summary_says_where_the_reason_of_a_failed_command_is(tmp_path: Path
     assert done.code == 0
     assert "failed (crashed), which was let pass" in done.err
     assert "\n'tenter hooks log' tells why a command failed\n" in done.err
+
+
+@pytest.mark.parametrize(("principal", "said"), [("ops-ann", "done"), ("ann", "not"), ("", "not")])
+def test_a_run_is_for_the_principal_that_is_named(principal: str, said: str, tmp_path: Path) -> None:
+    turns = [calls("shell", command="echo acted > acted"), {"text": "done"}]
+    write_project(tmp_path, turns, tools=("shell",))
+    spec = json.loads((tmp_path / "tenter.yaml").read_text())
+    (tmp_path / "tenter.yaml").write_text(json.dumps({**spec, "tools": {"shell": {"principals": ["ops-*"]}}}))
+    words = ("--principal", principal) if principal else ()
+    assert tenter("run", "job", *words, cwd=tmp_path).code == 0
+    assert (tmp_path / "acted").exists() == (said == "done")

@@ -48,7 +48,7 @@ async def test_json_lists_the_same(tmp_path: Path) -> None:
     assert len(done.out.splitlines()) == 1
     plain = {"task": "job", "started": START, "ended": None, "parent_run_id": None}
     assert json.loads(done.out) == [
-        {**plain, "run_id": "b2", "status": "running", "parent_run_id": "a1"},
+        {**plain, "run_id": "b2", "status": "stopped", "parent_run_id": "a1"},
         {**plain, "run_id": "a1", "status": "completed", "ended": "1970-01-01T00:16:41Z"},
     ]
 
@@ -74,14 +74,20 @@ async def test_a_run_whose_process_is_gone_has_stopped_and_not_one_whose_process
     )
     assert statuses(tmp_path) == ["running", "awaiting_approval", "completed", "running", "stopped", "running"]
     told = tenter("runs", "list", cwd=tmp_path).err
-    assert told == ("stopped: no end is on record and its process is gone; 'tenter resume RUN' goes on with it\n")
+    assert told == ("stopped: no end is on record and no process has it; 'tenter resume RUN' goes on with it\n")
 
 
-async def test_of_a_run_that_does_not_tell_its_process_it_is_said_that_nobody_knows(tmp_path: Path) -> None:
-    await journal(tmp_path, ("a1", [begun()]))
-    done = tenter("runs", "list", cwd=tmp_path)
-    assert "  running  " in done.out
-    assert "running: no end is on record: it is still running, or its process was ended" in done.err
+async def test_a_run_that_no_process_has_has_stopped_unless_it_waits_or_has_ended(tmp_path: Path) -> None:
+    released = entry("released", 1_001, status="running")
+    me = this_process()
+    await journal(
+        tmp_path,
+        ("untold", [begun()]),
+        ("released", [held(me.pid, me.started), released]),
+        ("waits", [begun(), entry("status", 1_001, status="awaiting_approval")]),
+        ("over", [begun(), result("failed")]),
+    )
+    assert statuses(tmp_path) == ["failed", "awaiting_approval", "stopped", "stopped"]
 
 
 @pytest.mark.fault(43)

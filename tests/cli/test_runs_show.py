@@ -43,7 +43,7 @@ def test_a_run_is_shown_with_what_happened_in_it(tmp_path: Path) -> None:
     assert lines[:3] == [f"run_id:   {run_id}", "task:     job", "status:   completed"]
     assert "output: the result" in lines
     (stopped,) = [line for line in lines if line.startswith("  1.tool.invoked.0#1  ")]
-    assert stopped.startswith("  1.tool.invoked.0#1  blocked by guard in ")
+    assert stopped.startswith("  1.tool.invoked.0#1  shell  blocked by guard in ")
     assert stopped.endswith(": not that")
     document = run_json("runs", "show", run_id, cwd=tmp_path)
     assert (document["run_id"], document["status"], document["output"]) == (run_id, "completed", "the result")
@@ -54,6 +54,7 @@ def test_a_run_is_shown_with_what_happened_in_it(tmp_path: Path) -> None:
         "path": "1.tool.invoked.0",
         "pass": 1,
         "reached": "finished",
+        "tool": "shell",
         "outcome": "blocked",
         "hook": "guard",
         "reason": "not that",
@@ -72,12 +73,12 @@ def test_a_run_that_was_killed_is_listed_with_what_is_on_record(tmp_path: Path) 
     assert listed.code == 0
     run_id, _, status, task = listed.out.split()
     assert (status, task) == ("stopped", "job")
-    assert "no end is on record and its process is gone" in listed.err
+    assert "no end is on record and no process has it" in listed.err
     shown = tenter("runs", "show", run_id, cwd=tmp_path)
     assert shown.code == 0
     assert "no end is on record" in shown.out
     assert "  1.llm.invoked.0#1  done" in shown.out
-    assert "  1.tool.invoked.0#1  acting, not finished (it may have acted)" in shown.out
+    assert "  1.tool.invoked.0#1  shell  acting, not finished (it may have acted)" in shown.out
     document = run_json("runs", "show", run_id, cwd=tmp_path)
     assert (document["status"], document["ended"], document["output"]) == ("stopped", None, None)
 
@@ -149,7 +150,7 @@ async def test_a_run_that_waits_shows_what_it_waits_for_and_how_to_answer(tmp_pa
     assert "waiting for a person to decide on tool.invoked, request r1:\n" in done.out
     assert '\n  {"name":"shell","arguments":{"command":"rm x","cwd":"."}}\n' in done.out
     assert "asked by 'ask' until 1970-01-01T00:00:09Z (then: block): costs [redacted]" in done.out
-    assert "'tenter approvals approve a1 r1' (or reject, edit) decides; 'tenter resume a1' goes on then" in done.out
+    assert "'tenter approvals approve a1 r1' (or reject) decides; 'tenter resume a1' goes on then" in done.out
     told = json.loads(tenter("runs", "show", "a1", "--json", cwd=tmp_path).out)
     assert (told["approval"]["id"], told["approval"]["reasons"][0]["reason"]) == ("r1", "costs [redacted]")
     over = json.loads(tenter("runs", "show", "b2", "--json", cwd=tmp_path).out)

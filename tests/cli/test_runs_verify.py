@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 from tests.commandline import calls, run_json, tenter, write_project
 from tests.journaled import begun, journal, result
+from tests.waiting import project_with_a_sub_run, wait
 
 SECRET = "not to be guessed 0123456789"
 
@@ -125,3 +126,15 @@ async def test_what_is_no_head_is_not_looked_for(head: str, tmp_path: Path) -> N
     done = tenter("runs", "verify", "a1", "--expect", head, cwd=tmp_path)
     assert (done.code, done.out) == (2, "")
     assert "sha256: and 64 hexadecimal digits" in done.err
+
+
+def test_a_run_that_waits_with_a_sub_run_and_goes_on_holds_at_every_step(tmp_path: Path) -> None:
+    run_id = wait(project_with_a_sub_run(tmp_path))
+    assert tenter("runs", "verify", cwd=tmp_path).out == "2 runs, all of them hold\n"
+    assert tenter("approvals", "approve", run_id, cwd=tmp_path).code == 0
+    assert tenter("runs", "verify", cwd=tmp_path).out == "2 runs, all of them hold\n"
+    assert tenter("resume", run_id, cwd=tmp_path).code == 0
+    assert tenter("runs", "verify", cwd=tmp_path).out == "2 runs, all of them hold\n"
+    waiting = wait(tmp_path)
+    assert tenter("runs", "cancel", waiting, cwd=tmp_path).code == 0
+    assert tenter("runs", "verify", cwd=tmp_path).out == "4 runs, all of them hold\n"

@@ -4,7 +4,6 @@ import os
 import pty
 import subprocess
 import sys
-import tty
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -60,7 +59,7 @@ def test_a_line_is_what_is_typed_to_the_question(blank: str, typed: str, line: s
 def test_ctrl_d_closes_a_terminal_that_hands_it_on_as_it_is() -> None:
     with asking() as terminal:
         terminal.wait_for("\n> ")
-        tty.setcbreak(terminal.screen)
+        terminal.hand_on_each_key()
         terminal.type("\x04")
         assert terminal.end().err.splitlines()[-1] == "None"
 

@@ -105,3 +105,12 @@ def test_a_moment_is_told_in_utc_and_one_past_all_dates_as_such() -> None:
     assert moment(1_000.9) == "1970-01-01T00:16:40Z"
     assert moment(YEAR_10000 - 1) == "9999-12-31T23:59:59Z"
     assert moment(YEAR_10000) == "the year 10000 or later"
+
+
+@pytest.mark.fault(51)
+def test_what_is_on_record_is_printed_whatever_it_is() -> None:
+    assert json_text({"a": "\udcff", "b": 2**70, "c": "é\x7f"}) == (
+        r'{"a":"\udcff","b":1180591620717411303424,"c":"\u00e9\u007f"}'
+    )
+    assert escaped("\udcff\n") == "\\udcff\n"
+    assert one_line({"a": "\ud800"}) == r'{"a": "\ud800"}'

@@ -139,7 +139,7 @@ def listed(task: str, status: str, project: Path) -> None:
 def shown(hook: str, project: Path) -> None:
     run_id = tenter("runs", "list", cwd=project).out.split()[0]
     (blocked,) = [line for line in tenter("runs", "show", run_id, cwd=project).out.splitlines() if "blocked" in line]
-    assert f"2.tool.invoked.0#1  blocked by {hook} in " in blocked
+    assert f"2.tool.invoked.0#1  shell  blocked by {hook} in " in blocked
 
 
 @then(parsers.parse('"tenter hooks log" has {guards:d} runs of "{guard}" and {logs:d} of "{logger}"'))

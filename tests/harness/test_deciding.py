@@ -9,7 +9,7 @@ from tests.journaled import asked, begun, entry, request
 
 from tenter.catalogue import ApprovalDecision, ApprovalReason, ApprovalRequest, DecisionKind
 from tenter.harness.deciding import decisions_on, only_open, still_open
-from tenter.journal import MemoryStore, Store, Stream
+from tenter.journal import DecisionRefused, MemoryStore, Store, Stream
 from tenter.kernel import TenterError
 
 EXPIRES = ApprovalReason(hook="ask", reason="sure?", code="risk", expires_at=2_000.0)

@@ -1,7 +1,9 @@
 """Runs that another process goes on with: what they may rest on, what is left of them, and who hears of their end."""
 
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,13 +28,20 @@ from tests.harness.world import (
     statuses,
 )
 
-from tenter import Harness, Hook, RunResult, hook
-from tenter.catalogue import CATALOGUE, ModelRequestEvent, RunEndEvent, RunErrorEvent, TaskStateChangedEvent
+from tenter import Harness, Hook, RunResult, Suspend, hook
+from tenter.catalogue import (
+    CATALOGUE,
+    ModelRequestEvent,
+    RunEndEvent,
+    RunErrorEvent,
+    TaskStateChangedEvent,
+    ToolCallEvent,
+)
 from tenter.harness import resuming
 from tenter.harness.replay import ReplayDiverged
 from tenter.harness.resuming import SpecChanged
 from tenter.harness.setup import Given, set_up
-from tenter.journal import Entry, MemoryStore, Recorded, Store, Stream
+from tenter.journal import Entry, MemoryStore, Recorded, SqliteStore, Store, Stream
 from tenter.kernel import Declaration, Event, TenterError
 from tenter.testing import FakeClock, FakeRandom
 
@@ -443,3 +452,28 @@ async def test_a_run_of_a_task_that_is_gone_can_be_cancelled_on_record(tmp_path:
             await made.harness(ends).cancel(waiting.run_id)
     assert result is not None
     assert (result.status, result.task, ends.heard) == ("cancelled", "work", [])
+
+
+@pytest.mark.parametrize("place", [1, 3, 5])
+async def test_a_run_with_a_damaged_entry_can_be_cancelled(tmp_path: Path, place: int) -> None:
+    @hook("tool.before", name="ask")
+    def ask(event: ToolCallEvent) -> Suspend:
+        return Suspend("sure?")
+
+    database = tmp_path / "journal.db"
+    path = acting(tmp_path, act("a"), "Done.")
+    harness = Harness.from_file(path, hooks=[ask], store=SqliteStore(database))
+    run_id = (await harness.run("work", "go")).run_id
+    await harness.close()
+    with closing(sqlite3.connect(database)) as tables, tables:
+        damage = "UPDATE entries SET content = CAST('[' AS BLOB) WHERE id % 4294967296 = ?"
+        assert tables.execute(damage, (place,)).rowcount == 1
+    store = SqliteStore(database)
+    harness = Harness.from_file(path, hooks=[ask], store=store)
+    result = await harness.cancel(run_id, by="ada", reason="it is damaged")
+    assert result is not None
+    assert (result.status, acted(tmp_path)) == ("cancelled", [])
+    summary = await store.summary(Stream("run", run_id))
+    await harness.close()
+    assert summary is not None
+    assert (summary.status, summary.ended is None) == ("cancelled", False)

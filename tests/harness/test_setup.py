@@ -53,6 +53,14 @@ def test_a_task_is_equipped_with_its_model_and_its_tools(tmp_path: Path) -> None
     assert task.infos["shell"] == task.tools["shell"].info
 
 
+def test_a_key_of_the_journal_that_is_too_short_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENTER_JOURNAL_KEY", "x")
+    with pytest.raises(TenterError, match="TENTER_JOURNAL_KEY has 1 characters and needs at least 16"):
+        set_up(project(tmp_path), (), Given())
+
+
 def test_the_users_own_tools_take_the_settings_of_the_file(tmp_path: Path) -> None:
     path = with_tools(
         tmp_path,

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tenter.harness.errors import ToolError
-from tenter.harness.workspace import Workspace
+from tenter.harness.workspace import OWN, Workspace
+from tenter.journal import JOURNAL_PLACE
 from tenter.kernel import TenterError
 
 
@@ -361,3 +362,7 @@ def test_what_tenter_keeps_on_record_is_out_of_reach(tmp_path: Path, path: str) 
     with pytest.raises(ToolError, match="where tenter keeps its records"), Workspace.at(tmp_path).locate(path):
         pass
     assert (tmp_path / ".tenter" / "journal.db").read_text() == "kept"
+
+
+def test_the_folder_that_is_out_of_reach_is_that_of_the_journal() -> None:
+    assert JOURNAL_PLACE.parts[0] == OWN

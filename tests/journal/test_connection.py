@@ -109,9 +109,12 @@ def _without_entries(path: Path) -> None:
 def test_a_journal_of_which_a_table_was_taken_away_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     _without_entries(path)
-    with pytest.raises(JournalError, match="no such table: entries.*the file is damaged") as caught, told(path):
-        with closing(_open(path)) as connection:
-            connection.execute("SELECT * FROM entries")
+    with (
+        pytest.raises(JournalError, match=r"no such table: entries.*the file is damaged") as caught,
+        told(path),
+        closing(_open(path)) as connection,
+    ):
+        connection.execute("SELECT * FROM entries")
     assert caught.value.trouble == "damaged"
 
 

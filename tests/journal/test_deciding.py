@@ -42,11 +42,11 @@ def test_a_request_is_decided_once_and_whoever_comes_later_hears_by_whom_and_whe
     assert _refusal(decision("a"), row) == ("decided", f"the request 'a' of run 'r1' {said}")
 
 
-def test_a_decision_that_nobody_can_read_any_more_still_is_one() -> None:
-    assert _refusal(decision("a"), _row(request("a"), "approved")) == (
-        "decided",
-        "the request 'a' of run 'r1' was approved already",
-    )
+def test_of_a_decision_that_cannot_be_read_it_is_told_what_to_do() -> None:
+    why, text = _refusal(decision("a"), _row(request("a"), "approved"))
+    assert why == "decided"
+    assert text.startswith("the request 'a' of run 'r1' is listed as approved, and no such decision can be read from ")
+    assert text.endswith("; 'tenter runs verify r1' tells what is wrong")
 
 
 @pytest.mark.parametrize(

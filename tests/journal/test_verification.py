@@ -86,7 +86,7 @@ TAMPERINGS = (
     (f"UPDATE entries SET hash = zeroblob(32) {SECOND}", 2, "its hash is not that of the chain"),
     (f"DELETE FROM entries {SECOND}", 2, "entry 3 stands in its place"),
     (f"UPDATE entries SET id = id + 90 {SECOND}", 2, "entry 3 stands in its place"),
-    (f"UPDATE entries SET content = CAST('[' AS BLOB) {SECOND}", 2, "the file is damaged"),
+    (f"UPDATE entries SET content = CAST('[' AS BLOB) {SECOND}", 2, "it was damaged, or changed"),
     ('UPDATE kept SET data = CAST(\'{"role":"tool"}\' AS BLOB)', 3, "its content is not what its digest"),
     ("DELETE FROM kept", 3, "which an entry names, is missing"),
 )

@@ -66,7 +66,8 @@ def show(run_id: str, request_id: str, *, config: str, as_json: bool) -> None:
 def approve(masks: list[Masking], **options: object) -> int:
     """Let RUN do exactly what it asks for; 'tenter resume RUN' goes on then.
 
-    This is for people: inside a run or a loop it is refused. The exit code is 1 where nothing could be decided.
+    This is for people: inside a run or a loop it is refused. The exit code is 1 where nothing could be decided;
+    where time was up, that of the run, which is brought to its end.
     """
     from tenter.cli.approvals_decide import decide_verb
 
@@ -78,7 +79,8 @@ def approve(masks: list[Masking], **options: object) -> int:
 def reject(masks: list[Masking], **options: object) -> int:
     """Refuse what RUN asks for; 'tenter resume RUN' brings it to its end, blocked.
 
-    This is for people: inside a run or a loop it is refused. The exit code is 1 where nothing could be decided.
+    This is for people: inside a run or a loop it is refused. The exit code is 1 where nothing could be decided;
+    where time was up, that of the run, which is brought to its end.
     """
     from tenter.cli.approvals_decide import decide_verb
 
@@ -93,7 +95,8 @@ def reject(masks: list[Masking], **options: object) -> int:
 def edit(masks: list[Masking], **options: object) -> int:
     """Let RUN do what it asks for with other values, which are checked as the first ones were.
 
-    This is for people: inside a run or a loop it is refused. The exit code is 1 where nothing could be decided.
+    This is for people: inside a run or a loop it is refused. The exit code is 1 where nothing could be decided;
+    where time was up, that of the run, which is brought to its end.
     """
     from tenter.cli.approvals_decide import decide_verb
 

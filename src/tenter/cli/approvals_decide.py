@@ -6,7 +6,7 @@ Only a request whose time is up is more than that: then the run is brought to it
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import click
 import msgspec
@@ -23,10 +23,6 @@ from tenter.cli.resume import resumed
 from tenter.cli.texts import escaped, json_text, moment, one_line
 from tenter.journal import ApprovalRow, DecisionRefused, Store, Stream
 from tenter.kernel import SYSTEM_CLOCK, TenterError
-
-MOST_OF_A_NAME: Final = 200
-MOST_OF_A_REASON: Final = 10_000
-"""Characters of what goes on record, as the harness has it."""
 
 Answer = Literal["approve", "reject", "edit"]
 
@@ -68,9 +64,6 @@ def decide_verb(answer: Answer, masks: list[Masking], options: Mapping[str, obje
     refuse_inside("what needs a person is a person's to decide; decide it from a shell of your own", words.config)
     if words.by is not None and not words.by.strip():
         raise click.UsageError("--by is empty; say who decides, or leave it out")
-    for option, text, most in (("--by", words.by or "", MOST_OF_A_NAME), ("--reason", words.reason, MOST_OF_A_REASON)):
-        if len(text) > most:
-            raise click.UsageError(f"{option} has {len(text)} characters, and may have {most}")
     edits = edits_of(words.words)
     told = told_mask_of(words.config)
     refuse_secrets(edits, told)
@@ -82,7 +75,7 @@ def decide_verb(answer: Answer, masks: list[Masking], options: Mapping[str, obje
 
 
 async def _decide(answer: Answer, words: Options, edits: Mapping[str, object]) -> Decided | Expired:
-    from tenter.harness import check_edits
+    from tenter.harness import check_edits, said_by, said_why
 
     told = told_mask_of(words.config)
     async with journal_of(Path(words.config)) as store:
@@ -93,8 +86,8 @@ async def _decide(answer: Answer, words: Options, edits: Mapping[str, object]) -
             request_id=request.id,
             run_id=root_of(request),
             decision=answer,
-            by=told(words.by if words.by is not None else login_name()),
-            reason=told(words.reason),
+            by=told(said_by(words.by if words.by is not None else login_name())),
+            reason=told(said_why(words.reason)),
             edits=edits,
             decided_at=SYSTEM_CLOCK.now(),
         )

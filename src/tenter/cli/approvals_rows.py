@@ -89,7 +89,7 @@ def outcome(row: "ApprovalRow", mask: Masking) -> str:
 
 def done(decision: ApprovalDecision, mask: Masking) -> str:
     """What was decided, in a line."""
-    by = f" by {decision.by}" if decision.by else ""
+    by = f" by {decision.by}" if decision.by and decision.decision != "expire" else ""
     edits = f", with {json_text(decision.edits)}" if decision.edits else ""
     why = f": {decision.reason}" if decision.reason else ""
     return one_line(mask(f"{DONE[decision.decision]}{by} at {moment(decision.decided_at)}{edits}{why}"), LONGEST)

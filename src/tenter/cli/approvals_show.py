@@ -28,8 +28,10 @@ def show_verb(config: str, run_id: str, request_id: str, *, as_json: bool) -> No
     for row in rows:
         for line in _lines(row, now, mask):
             click.echo(line)
-    if waiting := [row.request for row in rows if row.state == "open"]:
+    if waiting := [row.request for row in rows if row.state == "open" and not has_expired(row, now)]:
         click.echo(how_to_answer(waiting))
+    elif any(row.state == "open" for row in rows):
+        click.echo(escaped(f"'tenter resume {root_of(rows[0].request)}' brings the run to its end"))
 
 
 async def requests_of(store: Store | None, run_id: str, request_id: str) -> list[ApprovalRow]:

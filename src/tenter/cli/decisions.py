@@ -83,6 +83,8 @@ def _is_json(text: str) -> bool:
         msgspec.json.decode(text)
     except msgspec.DecodeError:
         return False
+    except RecursionError:  # as deep as that it is nothing else, and no reader takes it
+        return True
     return True
 
 

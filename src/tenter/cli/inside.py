@@ -5,7 +5,6 @@ program can clear, and by the processes that this one comes from, which it can l
 same user and does both, only a sandbox protects.
 """
 
-import asyncio
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -55,7 +54,11 @@ def refuse_inside(instead: str, config: str | None = None) -> None:
     """
     if (inside := inside_of()) is not None:
         raise click.ClickException(f"{inside} is set: this was started by a run, a hook or a loop, and {instead}")
-    if config is not None and (run_id := asyncio.run(_run_above(Path(config)))) is not None:
+    if config is None:
+        return
+    import asyncio  # here, since not every verb that is asked from where it was started needs an event loop
+
+    if (run_id := asyncio.run(_run_above(Path(config)))) is not None:
         raise click.ClickException(f"this was started by the process of the run {run_id}, and {instead}")
 
 

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
-@click.option("--accept", multiple=True, metavar="NAME", help="Go on although this part of the configuration changed.")
+@click.option(
+    "--accept",
+    multiple=True,
+    metavar="NAME",
+    help="Go on although this changed: task, models, tools, hooks, policy, loop_version. Or 'holder': the process that "
+    "has the run is of another machine, and gone.",
+)
 @config_option
 @workspace_option
 @steps_option

@@ -19,6 +19,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     task: str
     text: str
+    principal: str | None
     timeout: float | None
     max_steps: int | None
 
@@ -28,6 +29,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("text", metavar="[INPUT]", default="")
 @config_option
 @workspace_option
+@click.option(
+    "--principal", metavar="NAME", default=None, help="For whom it runs; it goes on record. Tools may be for some only."
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -51,7 +55,14 @@ def run(masks: list[Masking], **options: object) -> int:
 
         deadline = None if request.timeout is None else SYSTEM_CLOCK.now() + request.timeout
         max_steps = Limits().max_steps if request.max_steps is None else request.max_steps
-        return await harness.run(request.task, request.text, deadline=deadline, max_steps=max_steps, watcher=watcher)
+        return await harness.run(
+            request.task,
+            request.text,
+            principal=request.principal,
+            deadline=deadline,
+            max_steps=max_steps,
+            watcher=watcher,
+        )
 
     return in_foreground(words, masks, pins, start)
 

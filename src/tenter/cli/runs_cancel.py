@@ -47,8 +47,10 @@ class Cancel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """The reason as it goes on record."""
-        return told_mask_of(self.config)(writable(self.reason))
+        """The reason as it goes on record. Raises TenterError for one that is too long."""
+        from tenter.harness import said_why
+
+        return told_mask_of(self.config)(said_why(self.reason))
 
 
 class Cancelled(msgspec.Struct, frozen=True, kw_only=True):

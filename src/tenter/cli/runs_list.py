@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tenter.executors import ProcessId
 
 NO_END: Final = "no end is on record: it is still running, or its process was ended"
-NO_PROCESS: Final = "no end is on record and its process is gone; 'tenter resume RUN' goes on with it"
+NO_PROCESS: Final = "no end is on record and no process has it; 'tenter resume RUN' goes on with it"
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     task: str
     status: str
-    """`running` where no end is on record, `stopped` where its process is gone, too."""
+    """`running` where no end is on record, `stopped` where no process has it, too."""
     started: str
     ended: str | None
     parent_run_id: str | None
@@ -56,8 +56,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
 def list_verb(config: str, last: int, *, as_json: bool) -> None:
     """Prints the last runs."""
-    summaries = asyncio.run(_list(Path(config), last))
-    rows = [row_of(summary) for summary in summaries]
+    rows = [row_of(summary) for summary in asyncio.run(_list(Path(config), last))]
     if as_json:
         click.echo(json_text(rows))
         return
@@ -68,8 +67,6 @@ def list_verb(config: str, last: int, *, as_json: bool) -> None:
         click.echo("no runs yet", err=True)
     if any(row.status == "stopped" for row in rows):
         click.echo(f"stopped: {NO_PROCESS}", err=True)
-    if any(row.status == "running" and holder_of(one) is None for row, one in zip(rows, summaries, strict=True)):
-        click.echo(f"running: {NO_END}", err=True)
 
 
 def row_of(summary: StreamSummary) -> RunRow:
@@ -104,7 +101,7 @@ def _status(summary: StreamSummary) -> str:
     if status not in ("running", "pending"):
         return status
     holder = holder_of(summary)
-    return "stopped" if holder is not None and has_gone(holder) else status
+    return "stopped" if holder is None or has_gone(holder) else status
 
 
 async def _list(config: Path, last: int) -> Sequence[StreamSummary]:

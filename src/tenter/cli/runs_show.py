@@ -1,9 +1,10 @@
 """`tenter runs show`: what happened in one run: its operations, its sub-runs, and what persons decided."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import click
 import msgspec
@@ -14,10 +15,12 @@ from tenter.cli.masking import Masking, mask, masked
 from tenter.cli.report import how_to_answer, request_text, told
 from tenter.cli.runs_list import NO_END, NO_PROCESS, RunRow, row_of
 from tenter.cli.texts import json_text, one_line, seconds
-from tenter.journal import ApprovalRow, Recorded
+from tenter.journal import ApprovalRow, Entry, Recorded
 
 OPERATION_KINDS: Final = ("started", "acting", "acted", "finished")
 """How far a pass of an operation has come, in this order (D§11)."""
+EXTRACTED: Final = re.compile(r"(\d+)\.tool_calls\.extracted\.\d+")
+"""Where the calls that a model asked for are told; group 1 is the step."""
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +29,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     number: int = msgspec.field(name="pass")
     reached: str = "started"
+    tool: str | None = None
+    """The tool that is called, as far as that is on record."""
     outcome: str | None = None
     hook: str | None = None
     """Who stopped it."""
@@ -95,10 +100,12 @@ def passes(entries: Iterable[Recorded]) -> Sequence[Pass]:
     """The passes of a run's operations, in the order in which they began."""
     began: dict[tuple[str, int], int] = {}
     found: dict[tuple[str, int], Pass] = {}
+    tools: dict[str, str] = {}
     for entry in (record.entry for record in entries if record.entry.kind in OPERATION_KINDS):
         content = entry.content
         place = (str(content.get("path")), _number(content.get("pass")))
-        one = found.get(place) or Pass(path=place[0], number=place[1])
+        tools |= _tools(entry)
+        one = found.get(place) or Pass(path=place[0], number=place[1], tool=tools.get(place[0]))
         began.setdefault(place, entry.time)
         if entry.kind == "finished":
             one = msgspec.structs.replace(
@@ -108,8 +115,26 @@ def passes(entries: Iterable[Recorded]) -> Sequence[Pass]:
                 reason=_optional(content.get("reason") or content.get("message")),
                 seconds=(entry.time - began[place]) / 1_000_000,
             )
-        found[place] = msgspec.structs.replace(one, reached=entry.kind)
+        found[place] = msgspec.structs.replace(one, reached=entry.kind, tool=tools.get(place[0]))
     return tuple(found.values())
+
+
+def _tools(entry: Entry) -> Mapping[str, str]:
+    """The tools that an entry tells, by the paths of their calls: what the model asked for, and what was called."""
+    path, content = str(entry.content.get("path")), entry.content
+    if entry.kind == "acted" and (step := EXTRACTED.fullmatch(path)):
+        asked = _mapping(content.get("result")).get("calls")
+        calls = cast("Sequence[object]", asked) if isinstance(asked, Sequence) else ()
+        named = {f"{step[1]}.tool.invoked.{n}": _mapping(call).get("name") for n, call in enumerate(calls)}
+    elif entry.kind == "acting" and ".tool.invoked." in path:
+        named = {path: _mapping(_mapping(content.get("event")).get("call")).get("name")}
+    else:
+        return {}
+    return {path: name for path, name in named.items() if isinstance(name, str)}
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
 
 
 def _lines(found: Found, masking: Masking) -> Iterable[str]:
@@ -134,7 +159,8 @@ def _lines(found: Found, masking: Masking) -> Iterable[str]:
     if waiting:
         yield how_to_answer(waiting)
     for one in shown.operations:
-        yield f"  {one_line(f'{one.path}#{one.number}')}  {_ending(one, masking)}"
+        tool = f"  {one_line(masking(one.tool))}" if one.tool else ""
+        yield f"  {one_line(f'{one.path}#{one.number}')}{tool}  {_ending(one, masking)}"
 
 
 def _ending(one: Pass, masking: Masking) -> str:

@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING
 from tenter.kernel import opener
 
 if TYPE_CHECKING:
+    from tenter.harness.answers import (
+        said_by as said_by,
+        said_why as said_why,
+    )
     from tenter.harness.context import (
         ToolContext as ToolContext,
     )
@@ -96,6 +100,8 @@ __all__ = [
     "end_on_record",
     "load_script",
     "redactor_for",
+    "said_by",
+    "said_why",
     "set_up",
     "tool",
     "uncut",
@@ -104,6 +110,10 @@ __all__ = [
 __getattr__ = opener(
     __name__,
     {
+        "answers": (
+            "said_by",
+            "said_why",
+        ),
         "context": ("ToolContext",),
         "definition": (
             "Tool",

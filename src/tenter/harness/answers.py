@@ -38,7 +38,9 @@ def check_ids(run_id: object, request_id: object) -> None:
     if not isinstance(run_id, str) or not _is_unicode(run_id):
         raise TenterError("the id of a run must be a text; 'tenter runs list' prints them")
     if request_id is not None and not (isinstance(request_id, str) and _is_unicode(request_id)):
-        raise TenterError("the id of a request must be a text, or None for the only one; 'tenter approvals list' has it")
+        raise TenterError(
+            "the id of a request must be a text, or None for the only one; 'tenter approvals list' has it"
+        )
 
 
 def decision_of(word: DecisionKind, *, by: object, reason: object, edits: object = None) -> ApprovalDecision:
@@ -47,8 +49,7 @@ def decision_of(word: DecisionKind, *, by: object, reason: object, edits: object
     Half of a surrogate pair, which no record takes, is escaped in `by` and `reason`. The edits are judged with the
     request (see `edits`).
     """
-    who = said_by(by)
-    if not who.strip():
+    if not isinstance(by, str) or not by.strip():
         raise TenterError("'by' of a decision must be a text that says who")
     fields = cast("Mapping[object, object]", edits) if isinstance(edits, Mapping) else None
     if edits is not None and (fields is None or not all(isinstance(name, str) for name in fields)):
@@ -58,7 +59,7 @@ def decision_of(word: DecisionKind, *, by: object, reason: object, edits: object
             request_id="",
             run_id="",
             decision=word,
-            by=who,
+            by=said_by(by),
             reason=said_why(reason),
             edits=cast("Mapping[str, object]", edits or {}),
             decided_at=0,

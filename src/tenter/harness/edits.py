@@ -20,9 +20,9 @@ MOST_PROBLEMS: Final = 5
 def check_edits(request: ApprovalRequest, edits: Mapping[str, object]) -> None:
     """Raises DecisionRefused (`not_editable`) where the call with these edits does not fit its tool's JSON Schema.
 
-    Also for a value that no record can hold. Nothing is said of edits that name what may not be edited.
+    Also for a value that no record can hold. Nothing is said where nothing is edited, nor of what may not be edited.
     """
-    if ALL not in request.editable and not set(edits) <= set(request.editable):
+    if not edits or (ALL not in request.editable and not set(edits) <= set(request.editable)):
         return
     problems = _problems(request, edits)
     if problems:

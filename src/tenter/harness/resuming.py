@@ -18,7 +18,7 @@ from tenter.harness.result import RunResult
 from tenter.harness.runs import Begun, Runs, parts_of, recalled
 from tenter.harness.setup import Setup
 from tenter.harness.watching import asked_to_end
-from tenter.journal import TERMINAL, Entry, Store, Stream, StreamSummary, microseconds
+from tenter.journal import TERMINAL, Entry, JournalError, Store, Stream, StreamSummary, microseconds
 from tenter.kernel import FrozenDict, TenterError
 
 LOOP: Final = "loop_version"
@@ -69,7 +69,8 @@ async def resume(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, accept:
 async def cancel(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, error: ErrorInfo) -> RunResult | None:
     """Ends a run that nobody has; None where a living process has it, which is asked to. Raises as `resume`.
 
-    A run that the configuration cannot go on with any more is ended on record alone, and no hook hears of it.
+    A run that the configuration cannot go on with any more, or whose record is damaged, is ended on record alone, and
+    no hook hears of it.
     """
     store, stream = setup.store, Stream("run", run_id)
     summary = await _outermost(store, stream)
@@ -78,18 +79,33 @@ async def cancel(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, error: 
     while True:
         try:
             async with claimed(store, stream, by=begun.by, clock=setup.clock, vouched=begun.vouched):
-                recording = await Recording.begin(store, stream)
-                try:
-                    plan, begun = recalled(recording, _plan(runs, recording), begun)
-                except TenterError:
-                    told = await end_on_record(store, stream, error, now=setup.clock.now())
-                    return await _ended_on_record(setup, recording, told)
-                return await runs.go_on(plan, begun, recording, end=Ended(status="cancelled", error=error))
+                return await _cancelled_here(setup, runs, summary, begun, error=error)
         except RunHeld:
             await ask_to_end(store, stream, await setup.redactor.apply(error.message), now=setup.clock.now())
         summary = await _outermost(store, stream)
         if summary.holder or summary.status in TERMINAL or is_here(store, stream):
             return None  # who has it sees what was asked, also when it is about to let go
+
+
+async def _cancelled_here(
+    setup: Setup, runs: Runs, summary: StreamSummary, begun: Begun, *, error: ErrorInfo
+) -> RunResult:
+    """Ends a run that this process has claimed. Raises JournalError."""
+    version, followed = 0, False
+    try:
+        recording = await Recording.begin(setup.store, summary.stream)
+        version = _envelope(recording).task.version
+        plan, begun = recalled(recording, _plan(runs, recording), begun)
+        followed = True
+        return await runs.go_on(plan, begun, recording, end=Ended(status="cancelled", error=error))
+    except TenterError:
+        if followed:
+            raise
+    except JournalError as trouble:
+        if trouble.trouble != "damaged":
+            raise
+    told = await end_on_record(setup.store, summary.stream, error, now=setup.clock.now())
+    return await _ended_on_record(setup, summary, version, told)
 
 
 def cancelled_by(by: str, reason: str) -> str:
@@ -139,19 +155,18 @@ async def _without_end_below(store: Store, stream: Stream) -> list[Stream]:
     return [one.stream for one in reversed(found) if one.ended is None]
 
 
-async def _ended_on_record(setup: Setup, recording: Recording, error: ErrorInfo) -> RunResult:
-    envelope, now = _envelope(recording), setup.clock.now()
-    began = recording.first.get("began")
+async def _ended_on_record(setup: Setup, summary: StreamSummary, version: int, error: ErrorInfo) -> RunResult:
+    """The result of a run that ended so; the `version` of its task is 0 where it cannot be read."""
     return RunResult(
-        run_id=envelope.run_id,
-        task=envelope.task.name,
-        task_version=envelope.task.version,
+        run_id=summary.stream.id,
+        task=summary.name,
+        task_version=version,
         status="cancelled",
         error=error,
         cost_known=False,
-        journal_head=(await setup.store.head(Stream("run", envelope.run_id))).hash,
-        started_at=began if isinstance(began, float) else now,
-        ended_at=now,
+        journal_head=(await setup.store.head(summary.stream)).hash,
+        started_at=summary.started / 1_000_000,
+        ended_at=setup.clock.now(),
     )
 
 

@@ -115,8 +115,8 @@ def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
         given.pins.guard_imports()
     folder = Path(os.path.realpath(path)).parent
     clock, random = given.clock or SYSTEM_CLOCK, given.random or SYSTEM_RANDOM
-    redactor = redactor_for(spec, user, os.environ)
     store = given.store if given.store is not None else journal_at(folder, clock)
+    redactor = redactor_for(spec, user, os.environ)
     surroundings = Surroundings(
         workspace=str(Workspace.at(folder if given.workspace is None else given.workspace).root),
         project_dir=str(folder),

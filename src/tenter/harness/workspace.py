@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import BinaryIO, Final, Self
 
 from tenter.harness.errors import ToolError, shown
-from tenter.journal import JOURNAL_PLACE
 from tenter.kernel import TenterError
 
 LONGEST_PATH = 4096
-OWN: Final = JOURNAL_PLACE.parts[0]
+OWN: Final = ".tenter"
 """The folder of a project that is tenter's: its journal is in it, and with that every approval."""
 MOST_LINKS = 40
 """As many links are followed in one path, as the kernel does."""

@@ -169,7 +169,7 @@ class Database:
                 if found:
                     return found
                 if isinstance(error, CanonicalError):
-                    raise trouble(self.path, "damaged", error) from error
+                    raise _unreadable(self.path, stream, error) from error
                 raise
         return found
 
@@ -403,6 +403,14 @@ class Database:
 
 _DERIVED: Final = SHOWN | CHANGING
 """The kinds of entries of which more than their own row tells."""
+
+
+def _unreadable(path: Path, stream: Stream, error: CanonicalError) -> JournalError:
+    return JournalError(
+        "damaged",
+        f"an entry of {stream} in the journal {str(path)!r} cannot be read ({error}): it was damaged, or changed. "
+        "'tenter runs verify' tells which; nobody can go on with this one, and all others are as they were",
+    )
 
 
 def _expected(stream: Stream, head: Head, expected_hash: str | None) -> Head:

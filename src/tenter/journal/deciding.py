@@ -68,8 +68,8 @@ def _settled(row: ApprovalRow, status: str) -> DecisionRefused:
     if row.state == "expired":
         return _expired(row, row.request.expires_at)
     if row.state != "withdrawn" and decision is None:
-        text = f"{named} is listed as {row.state}, and its record has no decision: the journal was changed by other means"
-        return DecisionRefused("decided", f"{text}; 'tenter runs verify {row.request.run_id}' tells what differs")
+        text = f"{named} is listed as {row.state}, and no such decision can be read from the record of its run"
+        return DecisionRefused("decided", f"{text}; 'tenter runs verify {row.request.run_id}' tells what is wrong")
     if row.state != "withdrawn":
         return DecisionRefused("decided", f"{named} was {row.state} already{_by(decision)}")
     if decision is None:
