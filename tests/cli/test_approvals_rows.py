@@ -67,7 +67,7 @@ def test_every_decision_is_told_with_who_when_what_and_why() -> None:
     assert done(decision(), plain) == f"approved by ann at {when}"
     assert done(decision("reject", reason="no"), plain) == f"rejected by ann at {when}: no"
     assert done(decision("edit", edits={"a": 1}), plain) == f'approved with new values by ann at {when}, with {{"a":1}}'
-    assert done(decision("expire", by=""), plain) == f"expired at {when}"
+    assert done(decision("expire", by="ann"), plain) == f"expired at {when}"
     assert DONE.keys() == set(DecisionKind.__args__)
 
 

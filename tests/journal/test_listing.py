@@ -116,6 +116,45 @@ async def test_a_run_that_was_taken_out_of_the_listing_is_a_stray(tmp_path: Path
         assert await store.strays() == Strays(streams=2, requests=2)
 
 
+async def test_a_request_that_is_listed_with_what_it_asked_for_once_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(SqliteStore(path)) as store:
+        await suspended(store, request("q1"))
+        await store.decide(decision("q1"))
+        await suspended(store, request("q1", call={"call": {"name": "shell", "arguments": {"command": "ls"}}}))
+        assert await fault_of(store, "r1") is None
+    with closing(sqlite3.connect(path)) as database, database:
+        first = "SELECT min(id) FROM entries WHERE kind = 'approval_requested'"
+        database.execute(f"UPDATE approvals SET asked = ({first})")
+    async with opened(SqliteStore(path)) as store:
+        assert "'q1' is listed with another content" in str(await fault_of(store, "r1"))
+
+
+@pytest.mark.parametrize(("at", "holds"), [(7, True), (9, True), (8, False)])
+async def test_an_end_that_an_older_version_took_from_the_result_is_no_difference(
+    at: int, holds: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(SqliteStore(path)) as store:
+        entries = [entry("run", task="fix"), status("completed", 7), entry("result", 9, status="completed")]
+        await store.append(run_stream("r1"), entries)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE streams SET ended = ?", (at,))
+    async with opened(SqliteStore(path)) as store:
+        assert (await fault_of(store, "r1") is None) == holds
+
+
+async def test_what_a_pruning_has_left_to_delete_is_no_stray(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(SqliteStore(path)) as store:
+        await written(store)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("INSERT INTO pruned SELECT number FROM streams WHERE id = 'r3'")
+        database.execute("DELETE FROM streams WHERE id = 'r3'")
+    async with opened(SqliteStore(path)) as store:
+        assert await store.strays() == Strays()
+
+
 async def test_that_a_request_of_a_sub_run_is_damaged_is_told_of_the_run_around_it(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     async with opened(SqliteStore(path)) as store:

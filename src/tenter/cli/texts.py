@@ -68,8 +68,8 @@ def json_text(value: object) -> str:
     """
     try:
         text = msgspec.json.encode(value).decode()
-    except (UnicodeEncodeError, OverflowError):
-        text = json.dumps(msgspec.to_builtins(value), separators=(",", ":"), default=str)
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
     return _NOT_PLAIN.sub(_unit, text)
 
 

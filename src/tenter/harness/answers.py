@@ -64,7 +64,7 @@ def decision_of(word: DecisionKind, *, by: object, reason: object, edits: object
             edits=cast("Mapping[str, object]", edits or {}),
             decided_at=0,
         )
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise TenterError(f"the edits of a decision must be data: {error}") from None
 
 

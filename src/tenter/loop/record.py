@@ -79,7 +79,7 @@ class LoopRecord:
     async def _append(
         self, kind: str, content: Mapping[str, object], *, durable: bool = False, version: int = 1
     ) -> None:
-        """Nothing is recorded after what could not be: the loop stands where its record ends, and goes on from there."""
+        """Nothing is recorded after what could not be: the loop goes on from where its record ends."""
         entry = Entry(kind=kind, time=microseconds(self._clock.now()), content=content, version=version)
         if self._trouble is None:
             try:
