@@ -275,7 +275,7 @@ def test_a_workspace_that_vanishes_ends_its_loop_with_1_and_no_other_loop(phase:
             done = second.end(20)
         assert done.code == 1, done
         assert f"{tmp_path}/.worktrees/{mine['loop_id']}" in done.err
-        assert "is gone" in done.err
+        assert "is gone" in done.err or "No such file" in done.err, "as who needs the folder first finds it"
         assert "Traceback" not in done.err
         one, other = rows(tmp_path)
         assert (one["status"], other["status"], other["reason"]) == ("running", "failed", "failed")
