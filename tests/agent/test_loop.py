@@ -221,7 +221,9 @@ def test_a_model_that_goes_on_saying_nothing_fails_the_run_once_its_repairs_are_
 
 def test_an_output_without_text_is_no_empty_answer() -> None:
     playbook = begun() >> "1.llm.invoked.0" << said("", output={"answer": 0}) >> "1.tool_calls.extracted.0"
-    (playbook >> "1.task.complete.0").ending(1, "completed").play()
+    standing = (playbook >> "1.task.complete.0").ending(1, "completed").play()
+    assert isinstance(standing, Ended)
+    assert standing.output == {"answer": 0}
 
 
 # Side by side

@@ -6,7 +6,6 @@ Looks at a `Spec` alone. A name that is no task is none of its business: the sch
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tenter.agent import SPAWN
 from tenter.config.problem import Problem
 from tenter.config.spec import Spec, TaskSpec
 
@@ -16,6 +15,10 @@ _SHOWN: Final = 4
 
 def subtask_problems(spec: Spec) -> Iterator[Problem]:
     """Each circle in which a task would spawn itself, and each tool with the name of the one that spawns."""
+    if not any(one.subtasks for one in spec.tasks.values()):
+        return
+    from tenter.agent import SPAWN  # here, because most files have no subtasks
+
     for task, index, circle in _circles(spec.tasks):
         path = ("tasks", task, "subtasks", index)
         message = f"the task {circle[0]!r} would spawn itself: {_rendered(circle)}"
