@@ -59,7 +59,7 @@ def test_what_python_takes_for_equal_or_nearly_so_is_not_the_same(one: object, o
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), 2**70, "\ud800", NOON, Color.RED, frozenset({1, "a"}), Pair((1,))], ids=str
+    "value", [float("nan"), 2**70, "\ud800", NOON, Color.RED, frozenset({1, 2}), Pair((1,))], ids=str
 )
 def test_a_copy_is_the_same_whatever_it_holds(value: object) -> None:
     assert same(before(extra={"n": [value]}), before(extra={"n": [value]}))
