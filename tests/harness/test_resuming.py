@@ -477,3 +477,18 @@ async def test_a_run_with_a_damaged_entry_can_be_cancelled(tmp_path: Path, place
     await harness.close()
     assert summary is not None
     assert (summary.status, summary.ended is None) == ("cancelled", False)
+
+
+async def test_a_change_of_the_users_file_is_one_of_the_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = tmp_path / "config" / "tenter" / "tenter.yaml"
+    user.parent.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    path = acting(tmp_path, "Done.")
+    source, result = await whole(path)
+    store = MemoryStore()
+    await cut(source, result.run_id, 1, store)
+    user.write_text("version: 1\n")
+    with pytest.raises(SpecChanged) as raised:
+        await go_on(path, store, result.run_id)
+    assert raised.value.changed == ("hooks",)
+    assert (await go_on(path, store, result.run_id, accept=("hooks",))).status == "completed"

@@ -75,6 +75,8 @@ class LocalEngine:
                 recording, self._recorder, redactor=run.redactor, tools=run.tools, lenient=run.lenient
             )
         self._ends = run.runtime.span(RUN, trace=run.trace)
+        self._tools_act = not run.runtime.chain("tool.invoked.in").links
+        """Whether no hook may do other work than that of the tool that is called."""
         self._subtasks = Subtasks(run, self._part)
         self._places = Places()
         self._span: Op | None = None
@@ -411,10 +413,8 @@ class LocalEngine:
         """Whether the work may be done twice: all but that of a tool that is not idempotent."""
         if not isinstance(event, ToolCallEvent):
             return True
-        if self._run.runtime.chain("tool.invoked.in").links:  # a hook may do other work than that of this tool
-            return False
         tool = self._run.tools.get(event.call.name)
-        return tool is not None and tool.idempotent
+        return self._tools_act and tool is not None and tool.idempotent
 
     def _op(self, path: str, event: Event | None) -> Op:
         """The op of the next pass, with what the loop alone knows of it."""

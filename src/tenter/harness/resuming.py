@@ -50,10 +50,11 @@ async def resume(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, accept:
         told = await recording.next("0.run.0", 1, "post")
         if told is not None and told.finished is not None:
             raise TenterError(f"the run {run_id} is over: it ended {summary.status}; there is nothing to go on with")
-    changed = _changed(setup, recording)
-    known = (*parts_of(setup, str(recording.first.get("task"))), LOOP, HOLDER)
+    compared = _compared(setup, recording)
+    known = (*compared, HOLDER)
     if unknown := sorted(set(accept) - set(known)):
         raise TenterError(f"{unknown[0]!r} is nothing that can be accepted; there are {', '.join(known)}")
+    changed = tuple(name for name, is_same in compared.items() if not is_same)
     if refused := tuple(name for name in changed if name not in accept):
         raise SpecChanged(run_id, refused)
     begun = replace(begun, vouched=HOLDER in accept, lenient=bool(changed))
@@ -180,14 +181,14 @@ async def _outermost(store: Store, stream: Stream) -> StreamSummary:
     return summary
 
 
-def _changed(setup: Setup, recording: Recording) -> tuple[str, ...]:
-    """What is not as it was when the run began. Raises TenterError for a task that is not there any more."""
+def _compared(setup: Setup, recording: Recording) -> Mapping[str, bool]:
+    """Whether each part is as it was when the run began. Raises TenterError for a task that is not there any more."""
     first = recording.first
     task = str(first.get("task"))
     setup.task(task)
     now = {**parts_of(setup, task), LOOP: LOOP_VERSION}
     then = {**cast("Mapping[str, object]", first.get("parts") or {}), LOOP: first.get("loop_version")}
-    return tuple(name for name in now if then.get(name) != now[name])
+    return {name: then.get(name) == now[name] for name in now}
 
 
 def _plan(runs: Runs, recording: Recording) -> Plan:
