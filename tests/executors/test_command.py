@@ -370,7 +370,7 @@ async def test_cancelling_while_a_record_is_written_leaves_one_start_and_one_end
 
 async def test_an_event_that_cannot_be_told_is_a_failure_on_record(tmp_path: Path) -> None:
     sink = Kept(facts={"unspeakable": object()})
-    outcome = await run(settings("touch ran"), tmp_path, sink)
+    outcome = await run(settings("cat; touch ran"), tmp_path, sink)
     assert (type(outcome.ending), sink.end.result, sink.end.exit_code) == (Blocked, "crashed", None)
     assert not (tmp_path / "ran").exists()
 

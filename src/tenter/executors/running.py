@@ -125,12 +125,14 @@ class Running:
 
     def close(self) -> None:
         """Let go of everything; what lives still is killed, and waited for without the event loop. Harmless twice."""
-        self.pipes.close()
         if not self._over:
             self._over = True
+            # Before its stdin is closed: a part of what it was to be told must not pass for all of it.
             self._kill()
+            self.pipes.close()
             self.child.reap_within(CLOSE_SECONDS)
             self._kill()
+        self.pipes.close()
         self._unwatch_exit()
         self.child.close()
 
