@@ -25,9 +25,9 @@ def waiting_project(folder: Path, *turns: object, **verdict: object) -> Path:
     return write_project(folder, turns, events={"tool.before": [suspends(**verdict)]})
 
 
-def wait(folder: Path) -> str:
+def wait(folder: Path, *options: str) -> str:
     """Runs the task until it waits; the run's id."""
-    done = tenter("run", "job", "--json", cwd=folder)
+    done = tenter("run", "job", "--json", *options, cwd=folder)
     assert done.code == 4, done
     return str(json.loads(done.out)["run_id"])
 

@@ -101,6 +101,17 @@ def test_a_run_that_nobody_decided_on_still_waits(tmp_path: Path) -> None:
     assert (acted(tmp_path), states(tmp_path)) == (0, ["open"])
 
 
+def test_a_run_goes_on_in_the_workspace_that_it_began_in(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    run_id = wait(waiting_project(tmp_path), "--workspace", "elsewhere")
+    assert tenter("approvals", "approve", run_id, cwd=tmp_path).code == 0
+    refused = tenter("resume", run_id, "--workspace", ".", cwd=tmp_path)
+    assert (refused.code, acted(tmp_path)) == (2, 0)
+    assert f"begun with other workspace (it was {tmp_path / 'elsewhere'})" in refused.err
+    assert tenter("resume", run_id, cwd=tmp_path).code == 0
+    assert (acted(tmp_path / "elsewhere"), acted(tmp_path)) == (1, 0)
+
+
 @pytest.mark.promise(9)
 def test_a_run_whose_process_was_killed_goes_on_in_another(tmp_path: Path) -> None:
     run_id = killed_at_a_hook(tmp_path)

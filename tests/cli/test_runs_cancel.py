@@ -9,7 +9,7 @@ import pytest
 from tests.commandline import LONGEST, calls, gate, heard, run_json, started, tenter, write_project
 from tests.journaled import begun, journal, request, result, waiting
 from tests.outside import alive
-from tests.waiting import acted, states, statuses, wait, waiting_project
+from tests.waiting import acted, states, statuses, suspends, wait, waiting_project
 
 from tenter.cli import runs_cancel
 from tenter.cli.decisions import login_name
@@ -53,6 +53,16 @@ def test_a_run_whose_process_was_killed_ends(tmp_path: Path) -> None:
     (row,) = json.loads(tenter("runs", "list", "--json", cwd=tmp_path).out)
     assert tenter("runs", "cancel", row["run_id"], cwd=tmp_path).code == 0
     assert statuses(tmp_path) == ["cancelled"]
+
+
+def test_hooks_hear_of_the_end_in_the_workspace_of_the_run(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    where = {"name": "where", "script": "cat > /dev/null; echo $TENTER_WORKSPACE > heard", "on_error": "warn"}
+    events = {"tool.before": [suspends()], "run.end": [where]}
+    write_project(tmp_path, [calls("shell", command="true"), {"text": "done"}], events=events)
+    run_id = wait(tmp_path, "--workspace", "elsewhere")
+    assert tenter("runs", "cancel", run_id, cwd=tmp_path).code == 0
+    assert (tmp_path / "elsewhere" / "heard").read_text() == f"{tmp_path / 'elsewhere'}\n"
 
 
 @pytest.mark.parametrize("status", ["completed", "cancelled"])

@@ -19,6 +19,7 @@ from tests.harness.world import (
     acting,
     after,
     cut,
+    go_on,
     journal,
     keys,
     lines,
@@ -26,9 +27,10 @@ from tests.harness.world import (
     processes,
     project,
     statuses,
+    whole,
 )
 
-from tenter import Harness, Hook, RunResult, Suspend, hook
+from tenter import Harness, Hook, Suspend, hook
 from tenter.catalogue import (
     CATALOGUE,
     ModelRequestEvent,
@@ -37,24 +39,13 @@ from tenter.catalogue import (
     TaskStateChangedEvent,
     ToolCallEvent,
 )
-from tenter.harness import resuming
 from tenter.harness.replay import ReplayDiverged
-from tenter.harness.resuming import SpecChanged
 from tenter.harness.setup import Given, set_up
-from tenter.journal import Entry, MemoryStore, Recorded, SqliteStore, Store, Stream
+from tenter.journal import Entry, MemoryStore, Recorded, SqliteStore, Stream
 from tenter.kernel import Declaration, Event, TenterError
 from tenter.testing import FakeClock, FakeRandom
 
 ONCE = act("a")
-
-
-async def whole(path: Path, *hooks: object) -> tuple[MemoryStore, RunResult]:
-    """A run to its end, and the journal that it left."""
-    store = MemoryStore()
-    harness = Harness.from_file(path, hooks=hooks, store=store, clock=FakeClock(), random=FakeRandom(7))
-    result = await harness.run("work", "go")
-    assert result.status == "completed", result.error
-    return store, result
 
 
 def listeners(fired: list[str]) -> list[Declaration]:
@@ -68,10 +59,6 @@ def listeners(fired: list[str]) -> list[Declaration]:
         return Declaration(name="listener", point=point, call=heard, observe=True)
 
     return [listen(point) for point in CATALOGUE if point.endswith("pre") or point in ("run.post", "run.pre")]
-
-
-async def go_on(path: Path, store: Store, run_id: str, *hooks: object, **arguments: Any) -> RunResult:
-    return await Harness.from_file(path, hooks=hooks, store=store, clock=FakeClock()).resume(run_id, **arguments)
 
 
 @pytest.mark.promise(9)
@@ -246,60 +233,6 @@ async def test_an_end_that_the_record_does_not_lead_to_is_told_as_it_is_recorded
         assert told[-2:] == ["started 0.run.0", "finished 0.run.0"]
 
 
-def changed(path: Path, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Changes one part of what a run rests on."""
-    config: dict[str, Any] = json.loads(path.read_text())
-    match part:
-        case "task":
-            config["tasks"]["work"]["instructions"] = "Do it otherwise."
-        case "models":
-            config["models"]["default"]["prices"] = {"input": 1, "output": 1}
-        case "tools":
-            config["tools"]["act"]["timeout_seconds"] = 9
-        case "hooks":
-            config["hooks"] = {"events": {"tool.after": [{"name": "n", "script": "true", "on_error": "warn"}]}}
-        case "policy":
-            config["policy"] = [{"name": "p", "at": "tool.before", "then": "block", "reason": "no"}]
-        case _:
-            monkeypatch.setattr(resuming, "LOOP_VERSION", 99)
-    path.write_text(json.dumps(config))
-
-
-@pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("part", ["task", "models", "tools", "hooks", "policy", "loop_version"])
-async def test_what_a_run_rests_on_may_change_only_where_that_is_accepted_by_name(
-    tmp_path: Path, kind: str, part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = acting(tmp_path, "Done.", "Done.")
-    source, result = await whole(path)
-    async with processes(path, kind) as made:
-        await cut(source, result.run_id, 1, made.store)
-        changed(path, part, monkeypatch)
-        head = await made.store.head(Stream("run", result.run_id))
-        with pytest.raises(SpecChanged, match=rf"begun with other {part}.*--accept {part}'\)") as raised:
-            await made.harness().resume(result.run_id)
-        assert raised.value.changed == (part,)
-        assert await made.store.head(Stream("run", result.run_id)) == head
-        again = await made.harness().resume(result.run_id, accept=[part])
-    assert again.status == "completed"
-
-
-async def test_every_part_that_changed_is_named_and_a_name_of_none_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = acting(tmp_path, "Done.")
-    source, result = await whole(path)
-    store = MemoryStore()
-    await cut(source, result.run_id, 1, store)
-    for part in ("tools", "loop_version", "task"):
-        changed(path, part, monkeypatch)
-    with pytest.raises(SpecChanged) as raised:
-        await go_on(path, store, result.run_id, accept=("task",))
-    assert set(raised.value.changed) == {"tools", "loop_version"}
-    with pytest.raises(TenterError, match="'taks' is nothing that can be accepted; there are task, "):
-        await go_on(path, store, result.run_id, accept=("taks",))
-
-
 @pytest.mark.parametrize("kind", BOTH)
 async def test_a_run_that_does_something_else_now_is_left_as_it_was_and_the_first_difference_is_named(
     tmp_path: Path, kind: str
@@ -406,23 +339,6 @@ async def test_a_harness_that_was_closed_goes_on_with_nothing(tmp_path: Path) ->
             await going_on
 
 
-@pytest.mark.parametrize("kind", BOTH)
-async def test_what_was_accepted_may_lead_to_other_requests_than_those_on_record(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = acting(tmp_path, ONCE, "Done.", tool={"risk": "high"})
-    async with processes(path, kind) as made:
-        waiting = await made.harness().run("work", "go")
-        await made.harness().approve(waiting.run_id, by="ada")
-        (tmp_path / "my_tools.py").write_text(ACT.replace('mark: str = ""', 'mark: str = "none"'))
-        changed(path, "tools", monkeypatch)
-        again = await made.harness().resume(waiting.run_id, accept=["tools"])
-        assert (again.status, acted(tmp_path)) == ("awaiting_approval", [])  # it is not the tool that was approved
-        await made.harness().approve(waiting.run_id, by="ada")
-        result = await made.harness().resume(waiting.run_id, accept=["tools"])
-    assert (result.status, acted(tmp_path)) == ("completed", ["a"])
-
-
 async def test_a_run_whose_process_died_before_it_heard_that_it_is_to_end_ends(tmp_path: Path) -> None:
     path, ends = acting(tmp_path, ONCE, "Done."), Ends()
     source, result = await whole(path)
@@ -477,18 +393,3 @@ async def test_a_run_with_a_damaged_entry_can_be_cancelled(tmp_path: Path, place
     await harness.close()
     assert summary is not None
     assert (summary.status, summary.ended is None) == ("cancelled", False)
-
-
-async def test_a_change_of_the_users_file_is_one_of_the_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    user = tmp_path / "config" / "tenter" / "tenter.yaml"
-    user.parent.mkdir(parents=True)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    path = acting(tmp_path, "Done.")
-    source, result = await whole(path)
-    store = MemoryStore()
-    await cut(source, result.run_id, 1, store)
-    user.write_text("version: 1\n")
-    with pytest.raises(SpecChanged) as raised:
-        await go_on(path, store, result.run_id)
-    assert raised.value.changed == ("hooks",)
-    assert (await go_on(path, store, result.run_id, accept=("hooks",))).status == "completed"

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from tenter.catalogue import Envelope, Op, TaskRef
-from tenter.harness import Harness
+from tenter.harness import Harness, RunResult
 from tenter.harness.model import Model
 from tenter.harness.setup import Given, set_up
 from tenter.journal import MemoryStore, Recorded, SqliteStore, Store, Stream
 from tenter.kernel import FrozenDict
+from tenter.testing import FakeClock, FakeRandom
 
 STORES: Mapping[str, Callable[[Path], Store]] = {
     "memory": lambda _: MemoryStore(),
@@ -146,6 +147,20 @@ def with_model(path: Path, model: Model, *hooks: object, store: Store | None = N
     """The harness of a project whose task asks another model."""
     setup = set_up(path, hooks, Given(store=store))
     return Harness(replace(setup, tasks=FrozenDict({"work": replace(setup.task("work"), model=model)})))
+
+
+async def whole(path: Path, *hooks: object) -> tuple[MemoryStore, RunResult]:
+    """A run to its end, and the journal that it left."""
+    store = MemoryStore()
+    harness = Harness.from_file(path, hooks=hooks, store=store, clock=FakeClock(), random=FakeRandom(7))
+    result = await harness.run("work", "go")
+    assert result.status == "completed", result.error
+    return store, result
+
+
+async def go_on(path: Path, store: Store, run_id: str, *hooks: object, **arguments: Any) -> RunResult:
+    """What comes of a run that another process goes on with."""
+    return await Harness.from_file(path, hooks=hooks, store=store, clock=FakeClock()).resume(run_id, **arguments)
 
 
 async def journal(store: Store, run_id: str) -> list[Recorded]:

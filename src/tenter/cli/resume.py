@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     "--accept",
     multiple=True,
     metavar="NAME",
-    help="Go on although this changed: task, models, tools, hooks, policy, loop_version. Or 'holder': the process that "
-    "has the run is of another machine, and gone.",
+    help="Go on although this changed: task, models, tools, hooks, policy, workspace, loop_version. Or 'holder': the "
+    "process that has the run is of another machine, and gone.",
 )
 @config_option
 @workspace_option
@@ -51,7 +51,8 @@ def resumed(words: Words, masks: list[Masking], run_id: str, *, accept: tuple[st
     from tenter.harness import ReplayDiverged, RunHeld
 
     pins = trusted(words.config)
-    whole = asyncio.run(_whole(Path(words.config), run_id))
+    whole, workspace = asyncio.run(_whole(Path(words.config), run_id))
+    words = msgspec.structs.replace(words, workspace=words.workspace or workspace)
 
     async def start(harness: "Harness", watcher: "Watcher") -> "RunResult":
         return await harness.resume(whole, by=login_name(), accept=accept, watcher=watcher)
@@ -62,14 +63,18 @@ def resumed(words: Words, masks: list[Masking], run_id: str, *, accept: tuple[st
         raise click.ClickException(str(error)) from error
 
 
-async def _whole(config: Path, named: str) -> str:
-    """The id of the outermost run that the one with that name belongs to: a sub-run goes on with it alone."""
+async def _whole(config: Path, named: str) -> tuple[str, str | None]:
+    """The id and the workspace of the outermost run that the one with that name belongs to: a sub-run goes on with it
+    alone. The workspace is None for the folder of the file.
+    """
     from tenter.cli.journals import find_run, journal_of, outermost
+    from tenter.harness import begun_in
 
     async with journal_of(config) as store:
         found = await find_run(store, named)
         assert store is not None, "a run was found"
         whole = await outermost(store, found)
+        workspace = await begun_in(store, whole.stream)
     if whole != found:
         click.echo(f"the run {found.stream.id} is a part of the run {whole.stream.id}, which goes on", err=True)
-    return whole.stream.id
+    return whole.stream.id, workspace

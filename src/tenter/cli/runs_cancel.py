@@ -146,7 +146,8 @@ async def _by_its_project(wanted: Cancel, run_id: str, masks: list[Masking]) -> 
     """Ends a run that nobody has as its project says. Raises TenterError and JournalError."""
     from tenter.harness import ON_RECORD
 
-    harness = harness_of(wanted.config, wanted.workspace, trusted(wanted.config))
+    workspace = wanted.workspace or await _begun_in(wanted, run_id)
+    harness = harness_of(wanted.config, workspace, trusted(wanted.config))
     masks.append(harness.mask)
     async with harness:
         result = await harness.cancel(run_id, by=login_name(), reason=wanted.why, accept=wanted.accept)
@@ -154,6 +155,17 @@ async def _by_its_project(wanted: Cancel, run_id: str, masks: list[Masking]) -> 
         return told(run_id, await ended_elsewhere(wanted.config, run_id))
     is_alone = result.error is not None and ON_RECORD in result.error.details
     return told(run_id, result.status, "the project cannot go on with it any more" if is_alone else "")
+
+
+async def _begun_in(wanted: Cancel, run_id: str) -> str | None:
+    """The workspace of the run; None for the folder of its file, and where that cannot be read any more."""
+    from tenter.harness import begun_in
+
+    async with journal_of(wanted.place) as store:
+        assert store is not None, "a run was found"
+        with contextlib.suppress(TenterError, JournalError):
+            return await begun_in(store, Stream("run", run_id))
+    return None
 
 
 async def _on_record(wanted: Cancel, run_id: str, trouble: str) -> Cancelled:

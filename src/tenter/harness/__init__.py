@@ -9,6 +9,10 @@ if TYPE_CHECKING:
         said_by as said_by,
         said_why as said_why,
     )
+    from tenter.harness.changes import (
+        SpecChanged as SpecChanged,
+        begun_in as begun_in,
+    )
     from tenter.harness.context import (
         ToolContext as ToolContext,
     )
@@ -48,7 +52,6 @@ if TYPE_CHECKING:
     )
     from tenter.harness.resuming import (
         ON_RECORD as ON_RECORD,
-        SpecChanged as SpecChanged,
         ask_to_end as ask_to_end,
         cancelled_by as cancelled_by,
         end_on_record as end_on_record,
@@ -93,6 +96,7 @@ __all__ = [
     "ToolError",
     "Watcher",
     "ask_to_end",
+    "begun_in",
     "cancelled_by",
     "check_edits",
     "check_free",
@@ -113,6 +117,10 @@ __getattr__ = opener(
         "answers": (
             "said_by",
             "said_why",
+        ),
+        "changes": (
+            "SpecChanged",
+            "begun_in",
         ),
         "context": ("ToolContext",),
         "definition": (
@@ -139,7 +147,6 @@ __getattr__ = opener(
         "result": ("RunResult",),
         "resuming": (
             "ON_RECORD",
-            "SpecChanged",
             "ask_to_end",
             "cancelled_by",
             "end_on_record",

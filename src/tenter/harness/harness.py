@@ -156,11 +156,11 @@ class Harness:
 
         What is on record is not done again, and no hook hears of it again. A tool that may have acted when its process
         ended is not run again: a person is asked. `by` says who goes on with it. `accept` names what may have changed
-        since it began (parts of the configuration, or `loop_version`), and `holder` where the process that has it is
-        one of another host and known to be gone. Raises SpecChanged where something else has changed, RunHeld where a
-        living process has the run, ReplayDiverged where the run does not come to what is on record, JournalError for a
-        record that cannot be read, and TenterError for a run that is over or not there. Each of these leaves the run as
-        it was.
+        since it began (parts of the configuration, `workspace` or `loop_version`), and `holder` where the process that
+        has it is one of another host and known to be gone. Raises SpecChanged where something else has changed, RunHeld
+        where a living process has the run, ReplayDiverged where the run does not come to what is on record,
+        JournalError for a record that cannot be read, and TenterError for a run that is over or not there. Each of
+        these leaves the run as it was.
         """
         with self._counted():
             begun = await self._begun(RunArguments(watcher=watcher, environment=environment), by=said_by(by))

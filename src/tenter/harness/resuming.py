@@ -4,41 +4,26 @@ Nothing is done before it is sure that nobody else has the run and that it is st
 rests on and the version of the agent loop. What has changed is named, and accepted by that name or not at all.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
-from tenter.agent import LOOP_VERSION, Ended, Plan
+from tenter.agent import Ended, Plan
 from tenter.catalogue import Envelope, ErrorInfo, Limits
+from tenter.harness.changes import changes
 from tenter.harness.held import HOLDER, RunHeld, claimed, is_here
 from tenter.harness.recording import Recording
 from tenter.harness.result import RunResult
-from tenter.harness.runs import Begun, Runs, parts_of, recalled
+from tenter.harness.runs import Begun, Runs, recalled
 from tenter.harness.setup import Setup
 from tenter.harness.watching import asked_to_end
 from tenter.journal import TERMINAL, Entry, JournalError, Store, Stream, StreamSummary, microseconds
 from tenter.kernel import FrozenDict, TenterError
 
-LOOP: Final = "loop_version"
-"""By this name a change of the agent loop is accepted, others by those of `Spec.parts`."""
-
-
 ON_RECORD: Final = "on_record"
 """In the details of a run's error: it was ended on record alone, and no hook heard of it."""
-
-
-class SpecChanged(TenterError):
-    """The run was begun with something else. `changed` names what."""
-
-    def __init__(self, run_id: str, changed: tuple[str, ...]) -> None:
-        accepted = " ".join(f"--accept {name}" for name in changed)
-        super().__init__(
-            f"the run {run_id} was begun with other {', '.join(changed)}: bring these back, or accept what changed by "
-            f"name ('tenter resume {run_id} {accepted}')"
-        )
-        self.changed = changed
 
 
 async def resume(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, accept: Collection[str]) -> RunResult:
@@ -50,13 +35,7 @@ async def resume(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, accept:
         told = await recording.next("0.run.0", 1, "post")
         if told is not None and told.finished is not None:
             raise TenterError(f"the run {run_id} is over: it ended {summary.status}; there is nothing to go on with")
-    compared = _compared(setup, recording)
-    known = (*compared, HOLDER)
-    if unknown := sorted(set(accept) - set(known)):
-        raise TenterError(f"{unknown[0]!r} is nothing that can be accepted; there are {', '.join(known)}")
-    changed = tuple(name for name, is_same in compared.items() if not is_same)
-    if refused := tuple(name for name in changed if name not in accept):
-        raise SpecChanged(run_id, refused)
+    changed = changes(setup, recording, run_id=run_id, accept=accept)
     begun = replace(begun, vouched=HOLDER in accept, lenient=bool(changed))
     async with claimed(setup.store, stream, by=begun.by, clock=setup.clock, vouched=begun.vouched):
         recording = await Recording.begin(setup.store, stream)
@@ -179,16 +158,6 @@ async def _outermost(store: Store, stream: Stream) -> StreamSummary:
     if summary.parent:
         raise TenterError(f"the run {stream.id} is a part of the run {summary.parent}: name that")
     return summary
-
-
-def _compared(setup: Setup, recording: Recording) -> Mapping[str, bool]:
-    """Whether each part is as it was when the run began. Raises TenterError for a task that is not there any more."""
-    first = recording.first
-    task = str(first.get("task"))
-    setup.task(task)
-    now = {**parts_of(setup, task), LOOP: LOOP_VERSION}
-    then = {**cast("Mapping[str, object]", first.get("parts") or {}), LOOP: first.get("loop_version")}
-    return {name: then.get(name) == now[name] for name in now}
 
 
 def _plan(runs: Runs, recording: Recording) -> Plan:

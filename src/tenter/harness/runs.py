@@ -15,6 +15,7 @@ from tenter.agent import LOOP_VERSION, AgentLoop, Ended, Plan, Standing, Subtask
 from tenter.catalogue import Envelope, ErrorInfo, Limits, LoopFacts, SubtaskResult, SubtaskSpawnEvent
 from tenter.controls import Account
 from tenter.harness.bodies import Bodies
+from tenter.harness.changes import parts_of, workspace_of
 from tenter.harness.context import ToolContext
 from tenter.harness.deciding import still_open
 from tenter.harness.drive import drive, drive_on, end_waiting
@@ -30,7 +31,6 @@ from tenter.harness.setup import Setup
 from tenter.harness.watching import Watch, asked_to_end
 from tenter.journal import TERMINAL, JournalError, Stream
 from tenter.kernel import FrozenDict, TenterError, Trace
-from tenter.wire import digest
 
 WITH_ITS_PARENT: Final = Ended(
     status="cancelled", error=ErrorInfo(code="cancelled", message="the run around it came to its end")
@@ -305,6 +305,7 @@ class Runs:
             "began": begun.began,
             "spec": spec.digest,
             "parts": parts_of(self._setup, task.name),
+            "workspace": workspace_of(self._setup),
             "instructions": plan.instructions,
             "loop_version": LOOP_VERSION,
         }
@@ -356,12 +357,6 @@ def _came(going: Going, ended: Ended) -> SubtaskResult:
         model_calls=used.model_calls,
         tool_calls=used.tool_calls,
     )
-
-
-def parts_of(setup: Setup, task: str) -> Mapping[str, str]:
-    """Digests of what a run of the task rests on, in the project's file and in the user's (D§11)."""
-    parts = setup.spec.parts(task)
-    return FrozenDict({**parts, "hooks": digest([parts["hooks"], setup.user_digest])})
 
 
 def recalled(recording: Recording, plan: Plan, begun: Begun) -> tuple[Plan, Begun]:
