@@ -12,7 +12,7 @@ from tenter import tool
 from tenter.catalogue import AGENT_OPERATIONS
 from tenter.config import Position
 from tenter.harness import Setup
-from tenter.harness.script import CallLine, Step, Turn, UsageLine
+from tenter.harness.script import Alternatives, CallLine, Turn, UsageLine
 from tenter.harness.scripted import ScriptedModel
 from tenter.harness.setup import Given, set_up
 from tenter.journal import JOURNAL_PLACE
@@ -60,7 +60,9 @@ def project(folder: Path, steps: int, *, declared: Iterable[object] | None = Non
     (folder / "script.yaml").write_text("{version: 1, turns: [Done.]}")
     usage = UsageLine(input_tokens=TOKENS[0], output_tokens=TOKENS[1])
     turns = [Turn(text=said(number), tool_calls=(_call(number),), usage=usage, cost_usd=0) for number in range(steps)]
-    script = [Step((turn,), Position("script")) for turn in (*turns, Turn(text="Done.", usage=usage, cost_usd=0))]
+    script = [
+        Alternatives((turn,), Position("script")) for turn in (*turns, Turn(text="Done.", usage=usage, cost_usd=0))
+    ]
     setup = set_up(folder / "tenter.yaml", tuple(hooks() if declared is None else declared), Given())
     task = replace(setup.task(TASK), model=ScriptedModel(script))
     return replace(setup, tasks=FrozenDict({TASK: task}))

@@ -26,7 +26,7 @@ class Script:
     def __init__(self, steps: int) -> None:
         self.steps = steps
 
-    def __call__(self, messages: list[object], info: object) -> ModelResponse:
+    async def __call__(self, messages: list[object], info: object) -> ModelResponse:
         usage = RequestUsage(input_tokens=TOKENS[0], output_tokens=TOKENS[1])
         number = sum(isinstance(message, ModelResponse) for message in messages)
         if number >= self.steps:

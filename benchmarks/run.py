@@ -20,7 +20,7 @@ from tenter import Harness, hook
 from tenter.catalogue import ModelRequestEvent, ToolCallEvent, ToolResultEvent
 from tenter.config import Position
 from tenter.harness import Setup
-from tenter.harness.script import CallLine, Step, Turn
+from tenter.harness.script import Alternatives, CallLine, Turn
 from tenter.harness.scripted import ScriptedModel
 from tenter.harness.setup import Given, set_up
 from tenter.kernel import FrozenDict
@@ -60,7 +60,7 @@ def project(folder: Path, calls: int) -> Setup:
         (folder / f"{number}.txt").write_text(f"{number} ".ljust(FILE_BYTES, "x"))
         call = CallLine(name="read_file", arguments=FrozenDict({"path": f"{number}.txt"}))
         turns.append(Turn(text=f"I read file {number}.", tool_calls=(call,), cost_usd=0))
-    steps = [Step((turn,), Position("script")) for turn in (*turns, Turn(text="Done.", cost_usd=0))]
+    steps = [Alternatives((turn,), Position("script")) for turn in (*turns, Turn(text="Done.", cost_usd=0))]
     setup = set_up(folder / "tenter.yaml", (budget, guard, audit), Given())
     task = replace(setup.task("long"), model=ScriptedModel(steps))
     return replace(setup, tasks=FrozenDict({"long": task}))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from tenter.catalogue import ApprovalReason, ApprovalRequest
+from tenter.catalogue import ApprovalDecision, ApprovalReason, ApprovalRequest, DecisionKind
 from tenter.journal import Entry, SqliteStore, Stream
 
 LONG_AGO = 1_000.0
@@ -69,3 +69,10 @@ def asked(request: ApprovalRequest) -> Entry:
 def waiting(*requests: ApprovalRequest) -> list[Entry]:
     """The entries of a run that waits for decisions on these."""
     return [begun(), *map(asked, requests), entry("status", LONG_AGO + 1, status="awaiting_approval")]
+
+
+def decided(run_id: str, request_id: str, decision: DecisionKind = "approve") -> Entry:
+    """What a person decided on a request of that run."""
+    made = ApprovalDecision(request_id=request_id, run_id=run_id, decision=decision, by="ann", decided_at=LONG_AGO + 2)
+    content: dict[str, object] = msgspec.to_builtins(made)
+    return entry("approval_decided", LONG_AGO + 2, **content)

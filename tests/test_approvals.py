@@ -20,7 +20,7 @@ from tests.harness.world import (
     statuses,
 )
 
-from tenter import Block, Hook, RunResult, Suspend, hook
+from tenter import Allow, Block, Hook, RunResult, Suspend, hook
 from tenter.catalogue import (
     ApprovalResolvedEvent,
     HelpRequestedEvent,
@@ -108,6 +108,38 @@ async def test_a_call_that_a_person_approved_is_made_once_in_another_process(tmp
     ]
     assert (first.approved, second.approved) == ([None], [(approval.id, "ada")])
     assert_trace(result, ["note governor risk"])
+
+
+def rule(at: str, then: str) -> Mapping[str, object]:
+    return {"policy": [{"name": "rule", "at": at, "then": then, "reason": "a person decides"}]}
+
+
+@pytest.mark.promise(8)
+@pytest.mark.parametrize(
+    ("settings", "tool", "baseline", "comes_to"),
+    [
+        ({}, RISKY, False, "completed after a"),
+        (rule("tool.before", "suspend"), {}, False, "completed after a"),
+        (rule("tool.before", "block"), {}, False, "completed after nothing"),
+        (rule("tool.before", "escalate"), {}, False, "escalated after nothing"),
+        (rule("output.before", "suspend"), {}, False, "awaiting_approval after a"),
+        ({}, RISKY, True, "awaiting_approval after nothing"),
+    ],
+)
+async def test_an_allow_of_the_project_waives_what_the_configuration_page_says(
+    tmp_path: Path, settings: Mapping[str, object], tool: Mapping[str, object], baseline: bool, comes_to: str
+) -> None:
+    @hook("tool.before", "output.before", name="easy")
+    def easy(event: ToolCallEvent | OutputEvent) -> Allow:
+        return Allow("it is fine")
+
+    @hook("tool.before", name="sign-off", band="baseline")
+    def sign_off(event: ToolCallEvent) -> Suspend | None:
+        return Suspend("a person decides") if baseline else None
+
+    async with processes(acting(tmp_path, act("a"), "Done.", settings=settings, tool=tool), "memory") as made:
+        result = await made.harness(easy, sign_off).run("work", "go")
+    assert f"{result.status} after {' '.join(acted(tmp_path)) or 'nothing'}" == comes_to
 
 
 @pytest.mark.parametrize("kind", BOTH)
@@ -283,7 +315,7 @@ async def test_a_rule_a_hook_and_a_risk_are_one_request_with_their_reasons(tmp_p
         result = await goes_on(made, waiting.run_id, ask, clock=clock)
     assert [(reason.hook, reason.code, reason.reason) for reason in request.reasons[:2]] == [
         ("ask", "costly", "sure?"),
-        ("policy", "policy", "it acts (the rule 'mind')"),
+        ("policy", "policy.mind", "it acts (the rule 'mind')"),
     ]
     assert [reason.hook for reason in request.reasons] == ["ask", "policy", "risk"]
     assert (request.editable, request.expires_at, request.on_timeout) == (("mark",), clock.now() + 60, "block")

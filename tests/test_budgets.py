@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from tests.harness.world import BOTH, act, acted, acting, calls, processes, project, spawn, spawning
 
-from tenter import RunResult, hook
+from tenter import Block, RunResult, Suspend, hook
 from tenter.catalogue import Budgets, Limits, ModelRequestEvent, RunStartEvent, ToolCallEvent
+from tenter.kernel import Outcome
 from tenter.testing import FakeClock, assert_trace
 
 USE: dict[str, object] = {"usage": {"input_tokens": 60, "output_tokens": 40}}
@@ -195,3 +196,27 @@ async def test_the_same_call_with_the_same_result_for_ever_is_refused_and_then_e
     assert result.error is not None
     assert result.error.details["code"] == "loop_detected"
     assert [text.startswith("Refused by the hook 'duplicate'") for text in told[1:]] == [False] * 5 + [True] * 2
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("answer", [Suspend("look"), Block("not this one")], ids=["suspended", "blocked"])
+async def test_what_a_hook_ended_before_it_was_done_uses_nothing_and_is_no_attempt(
+    tmp_path: Path, kind: str, answer: Block | Suspend
+) -> None:
+    attempts: list[int] = []
+
+    @hook("tool.invoked.in", name="look")
+    def look(event: ToolCallEvent) -> Outcome | None:
+        attempts.append(event.op.attempt)
+        return answer if event.call.arguments["mark"] == "a" else None
+
+    path = acting(
+        tmp_path, act("a"), act("b"), "Done.", settings=task(tool_calls=1 if isinstance(answer, Block) else 2)
+    )
+    async with processes(path, kind) as made:
+        result = await made.harness(look).run("work", "go")
+        if result.approvals:
+            await made.harness(look).approve(result.run_id, by="ada")
+            result = await made.harness(look).resume(result.run_id)
+    assert (result.status, set(attempts)) == ("completed", {1})
+    assert acted(tmp_path) == (["b"] if isinstance(answer, Block) else ["a", "b"])

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tenter import Hook, Runtime
 from tenter.catalogue import CATALOGUE
 from tenter.config.keys import BUDGETS, HOOK, MODEL, RULE, TASK, project_keys
 from tenter.config.loading import parse_spec
 from tenter.config.outline import hook_files, outline
 from tenter.config.schema import MapOf, Refused, Schema, Table
+from tenter.harness import Tool
 
 ROOT = Path(__file__).parent.parent
 
@@ -45,9 +47,70 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
     assert "refused" in done.stdout.lower()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/decisions/README.md"])
+def test_the_python_of_the_configuration_page_is_hooks_and_tools_that_can_be_attached() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "configuration.md").read_text(), flags=re.DOTALL)
+    made: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "configuration.md", "exec"), made)
+    plugins = [one() for one in made.values() if isinstance(one, type) and issubclass(one, Hook) and one is not Hook]
+    hooks = [one for one in made.values() if hasattr(one, "__tenter_hooks__")]
+    attached = {link.hook.name for link in Runtime(CATALOGUE, hooks=[*hooks, *plugins]).links()}
+    assert attached >= {"no_sudo", "patient", "audit"}
+    assert [name for name, one in made.items() if isinstance(one, Tool)] == ["lookup"]
+
+
+def service(folder: Path, *words: str) -> list[str]:
+    """What the service of docs/python.md prints, in a process of its own: words."""
+    done = subprocess.run(
+        [sys.executable, "service.py", *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def blocks_of(page: str, *languages: str) -> list[str]:
+    return re.findall(rf"```(?:{'|'.join(languages)})\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+
+
+def write_files(page: str, folder: Path) -> None:
+    """Writes those blocks of a page whose first line is a file's name."""
+    for block in blocks_of(page, "python", "yaml"):
+        if named := re.match(r"# (\w+\.\w+)\n", block):
+            (folder / named[1]).write_text(block)
+
+
+def test_the_service_of_the_python_page_waits_is_approved_elsewhere_and_goes_on(tmp_path: Path) -> None:
+    write_files("docs/python.md", tmp_path)
+    status, run_id, output = service(tmp_path, "begin", "pay ada 500")
+    assert (status, output) == ("awaiting_approval", "None")
+    asking, request_id, *why = service(tmp_path, "waiting")
+    assert (asking, why) == (run_id, ["500", "four-eyes:", "more", "than", "100"])
+    assert service(tmp_path, "decide", run_id, request_id, "120") == ["completed", run_id, "Done."]
+    assert "was edited already by 'grace'" in " ".join(service(tmp_path, "decide", run_id, request_id, "120"))
+    assert service(tmp_path, "waiting") == []
+
+
+def test_the_other_examples_of_the_python_page_run(tmp_path: Path) -> None:
+    write_files("docs/python.md", tmp_path)
+    first, show, traced = (one for one in blocks_of("docs/python.md", "python") if not one.startswith("# "))
+    watched = first.replace('ada 50"', 'ada 50", watcher=show')
+    assert watched != first
+    program = [show, traced, "import asyncio", "asyncio.run(test_it_pays())", watched]
+    (tmp_path / "example.py").write_text("\n".join(program))
+    done = subprocess.run(
+        [sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "hook tool.before" in done.stdout
+    assert re.search(r"\nthe run is [0-9a-f]{16}\ncompleted Done\.$", done.stdout.rstrip())
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/architecture.md", "docs/configuration.md", "docs/python.md", "docs/decisions/README.md"]
+)
 def test_a_link_leads_somewhere(page: str) -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text())
+    prose = re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)#]+)[)#]", prose)
     assert links
     for link in links:
         assert ((ROOT / page).parent / link).exists(), f"{page} links to {link}"

@@ -110,8 +110,8 @@ WAITING = """\
     llm.invoked
     tool_calls.extracted
     tool.invoked.pre
-    help.requested
     persistence.write
+    help.requested
     task.state_changed running->awaiting_approval
 """
 """Of a run whose one tool call needs a person."""

@@ -201,9 +201,9 @@ async def recorded(path: Path, *hooks: object) -> list[Recorded]:
 
 def without_hook_runs(records: Sequence[Recorded]) -> list[tuple[str, Any]]:
     """What the entries say, without those of hooks outside the process, and without what counts and names hooks: the
-    length of the trace and the digests of the configuration."""
+    length of the trace, the digests of the configuration, and the names of the caller's hooks."""
     return [
-        (one.entry.kind, {**one.entry.content, "spec": None, "parts": None, "trace": None})
+        (one.entry.kind, {**one.entry.content, "spec": None, "parts": None, "callers_hooks": None, "trace": None})
         for one in records
         if not one.entry.kind.startswith("hook_")
     ]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.harness.world import BOTH, Processes, after, calls, cut, journal, lines, of_kind, processes, project
@@ -16,11 +16,12 @@ from tenter.catalogue import (
     ErrorInfo,
     ModelRequestEvent,
     ModelResponse,
+    RetryPolicy,
     RunErrorEvent,
     ToolCallEvent,
 )
 from tenter.journal import MemoryStore
-from tenter.kernel import OperationFailed
+from tenter.kernel import OperationFailed, Policy
 from tenter.testing import FakeClock, FakeModel, FakeRandom
 
 FLAKY = """\
@@ -182,7 +183,7 @@ async def test_a_hook_may_classify_a_failure_anew_and_change_how_it_is_tried_aga
 
     @hook("activity.failed.pre", name="patient")
     def patient(event: ActivityFailedEvent) -> ActivityFailedEvent:
-        return event.replace(policy={"first_seconds": 8, "attempts": 3})
+        return event.replace(policy=RetryPolicy(first_seconds=8, attempts=3))
 
     model = FakeModel([OperationFailed("busy", code="provider_permanent")] * 5)
     async with processes(project(tmp_path), "memory") as made:
@@ -193,6 +194,68 @@ async def test_a_hook_may_classify_a_failure_anew_and_change_how_it_is_tried_aga
     assert result.error.code == "provider_transient"
     assert len(model.requests) == 3
     assert [4 <= seconds <= 8 for seconds in pauses.seconds[:1]] == [True]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"first_seconds": 0.01},
+        {"initial_seconds": 0.01},
+        RetryPolicy(first_seconds=-1),
+        RetryPolicy(first_seconds=cast("Any", "soon")),
+        RetryPolicy(cap_seconds=float("inf")),
+        RetryPolicy(factor=float("nan")),
+        RetryPolicy(attempts=0),
+        RetryPolicy(jitter=1.5),
+        None,
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("on_error", "made"), [("block", 1), ("fail", 1), ("warn", 2)])
+async def test_a_hook_whose_retry_policy_is_none_has_failed(
+    tmp_path: Path, policy: object, on_error: Policy, made: int
+) -> None:
+    @hook("activity.retried.pre", name="hasty", on_error=on_error)
+    def hasty(event: ActivityRetryEvent) -> ActivityRetryEvent:
+        return event.replace(policy=policy)
+
+    async with processes(flaky(tmp_path, calls(("flaky", {"times": 1})), "Done."), "memory") as one:
+        harness, pauses = process(one, hasty)
+        result = await harness.run("work", "go")
+    failures = [entry for entry in result.trace if (entry.kind, entry.source) == ("failure", "hasty")]
+    assert (result.status, len(tries(tmp_path)), len(failures)) == ("completed", made, 1)
+    assert all(0.5 <= seconds <= 1.0 for seconds in pauses.seconds), "that of the policy which it was given"
+
+
+@pytest.mark.parametrize("delay", [-1.0, float("inf"), float("nan"), "soon", 31_536_001])
+@pytest.mark.parametrize("at", ["in", "post"])
+async def test_a_hook_whose_pause_is_none_has_failed(tmp_path: Path, at: str, delay: object) -> None:
+    @hook(f"activity.retried.{at}", name="hasty")
+    def hasty(event: ActivityRetryEvent | ActivityRetriedEvent) -> object:
+        return event.result(delay) if isinstance(event, ActivityRetryEvent) else event.replace(delay=delay)
+
+    async with processes(flaky(tmp_path, calls(("flaky", {"times": 1})), "Done."), "memory") as one:
+        harness, pauses = process(one, hasty)
+        result = await harness.run("work", "go")
+    failures = [entry for entry in result.trace if (entry.kind, entry.source) == ("failure", "hasty")]
+    assert (result.status, len(tries(tmp_path)), pauses.seconds, len(failures)) == ("completed", 1, [], 1)
+
+
+async def test_a_command_hook_changes_how_long_is_waited_and_nonsense_is_its_failure(tmp_path: Path) -> None:
+    def answers(policy: str) -> Mapping[str, object]:
+        script = f"""echo '{{"decision": "pass", "replace": {{"policy": {policy}}}}}'"""
+        hooks = [{"name": "calm", "script": script, "verdict": "json", "on_error": "block"}]
+        return {"hooks": {"events": {"activity.retried.pre": hooks}}}
+
+    paused: list[list[float]] = []
+    for policy in ('{"first_seconds": 9}', '{"first_seconds": -9}', '{"initial_seconds": 9}'):
+        (tmp_path / "tries").unlink(missing_ok=True)
+        path = flaky(tmp_path, calls(("flaky", {"times": 1})), "Done.", settings=answers(policy))
+        async with processes(path, "memory") as one:
+            harness, pauses = process(one)
+            await harness.run("work", "go")
+        paused.append(pauses.seconds)
+    assert paused == [[9.0], [], []], "what a policy leaves out has its default, and so chance takes nothing"
 
 
 @pytest.mark.parametrize("change", ["delay", "block"])
@@ -226,6 +289,19 @@ async def test_a_run_whose_process_ended_between_two_attempts_goes_on_with_the_n
     assert (result.status, heard.attempts) == ("completed", [(2, 2), (3, 3)])
     assert tries(tmp_path) == ["before"] + [f"{result.run_id}/1.tool.invoked.0"] * 2
     assert len(pauses.seconds) == 2
+
+
+async def test_what_is_on_record_is_not_waited_for_again_though_the_clock_was_set_back(tmp_path: Path) -> None:
+    source = MemoryStore()
+    async with processes(flaky(tmp_path, CALL, "Done."), "memory") as made:
+        made.store = source
+        whole = await process(made)[0].run("work", "go")
+        entries = await after(source, whole.run_id, "started 2.llm.invoked.0")
+        async with processes(made.path, "memory") as others:
+            await cut(source, whole.run_id, entries, others.store)
+            clock = FakeClock(5.0)
+            result = await others.harness(clock=clock, pause=(pauses := Pauses(clock))).resume(whole.run_id)
+    assert (result.status, pauses.seconds) == ("completed", [])
 
 
 async def test_a_deadline_before_the_next_attempt_ends_the_waiting_at_once(tmp_path: Path) -> None:

@@ -109,9 +109,9 @@ class Playbook:
 
     def suspending(self, *paths: str, answer: Answer = nobody) -> Self:
         """Then the running run asks people about `paths`, which is what waits on unless there is an answer."""
+        self.script.append((f"suspend {' and '.join(paths)}", NOTHING))
         for path in paths:
             self._pass_of("help.requested", path)
-        self.script.append((f"suspend {' and '.join(paths)}", NOTHING))
         return self.changing(int(paths[0][0]), "awaiting_approval") >> "decide" << answer
 
     def deciding(self, *paths: str, answer: Answer = approve) -> Self:
@@ -183,8 +183,8 @@ class Playbook:
                 branch.close()
         return [results[index] for index in range(len(branches))]
 
-    async def wait(self, path: str, seconds: float) -> None:
-        self._next(f"wait {seconds:g}", path)
+    async def wait(self, since: str, seconds: float, *, before: str) -> None:
+        self._next(f"wait {seconds:g}", since)
         self.time += seconds
 
     def worked(self, path: str) -> Event | None:

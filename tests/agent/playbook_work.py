@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from tenter.agent import RetryPolicy, delay
+from tenter.agent import delay
 from tenter.catalogue import ApprovalDecision, ApprovalRequest, DecisionKind, ModelResponse, ToolResult
 from tenter.kernel import Blocked, Escalated, Event, Failed, Operation, Retry, Suspended, Unknown
 
@@ -29,7 +29,7 @@ WORK: Mapping[str, Callable[[Any], Results]] = {
     "help.decided": lambda event: {"decision": event.decision},
     "activity.failed": lambda event: {"error": event.error},
     "subtask.spawned": lambda event: {},
-    "activity.retried": lambda event: {"delay": delay(RetryPolicy().changed(event.policy), event.attempt)},
+    "activity.retried": lambda event: {"delay": delay(event.policy, event.attempt)},
 }
 """What each operation does by itself."""
 

@@ -14,7 +14,7 @@ from tests.agent.playbook import ENVELOPE, NOTHING, PLAN, START, finished, repea
 from tests.agent.playbook_work import Answer, Results, Stopped, approve, begins, digest_of, done
 
 from tenter.agent import AgentLoop, Plan, Standing, Waiting
-from tenter.agent.approval import Asked, request_for
+from tenter.agent.approval import Halted, request_for
 from tenter.catalogue import (
     LLM_INVOKED,
     SUBTASK_SPAWNED,
@@ -136,8 +136,8 @@ class Recorded:
                 branch.close()
         return [results[index] for index in range(len(branches))]
 
-    async def wait(self, path: str, seconds: float) -> None:
-        self._clock = max(self._clock, self._times[path] + seconds) if self.live else self._clock
+    async def wait(self, since: str, seconds: float, *, before: str) -> None:
+        self._clock = max(self._clock, self._times[since] + seconds) if self.live else self._clock
 
     def worked(self, path: str) -> Event | None:
         return self._worked.get(path)
@@ -235,8 +235,8 @@ def inner_wait(run_id: str, ending: Suspended, number: int) -> Waiting:
     envelope = msgspec.structs.replace(ENVELOPE, run_id=run_id)
     inner = msgspec.structs.replace(PLAN, envelope=envelope, root_run_id=ENVELOPE.run_id)
     path = f"{number}.tool.invoked.0"
-    asked = Asked(operation="tool.invoked", path=path, index=0, event=ending.event, ending=ending)
-    return Waiting(requests=(request_for(asked, inner, START),))
+    halted = Halted(operation="tool.invoked", path=path, index=0, event=ending.event, ending=ending)
+    return Waiting(requests=(request_for(halted, inner, START),))
 
 
 def ran(record: Record, plan: Plan, seed: int, *, live: bool = True) -> tuple[Recorded, Standing]:

@@ -160,8 +160,8 @@ class TemporalEngine:
     async def together(self, branches: Sequence[Coroutine[object, object, T]]) -> Sequence[T]:
         return await asyncio.gather(*branches)
 
-    async def wait(self, path: str, seconds: float) -> None:
-        await workflow.sleep(seconds, summary=path)
+    async def wait(self, since: str, seconds: float, *, before: str) -> None:
+        await workflow.sleep(seconds, summary=since)
 
     def worked(self, path: str) -> Event | None:
         return self._worked.get(path)

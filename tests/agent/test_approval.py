@@ -5,7 +5,7 @@ import pytest
 from tests.agent.playbook import ENVELOPE, PLAN
 
 from tenter.agent import BLANK
-from tenter.agent.approval import Asked, approved, edited, named, request_for, required
+from tenter.agent.approval import Halted, approved, edited, named, request_for, required
 from tenter.catalogue import (
     Approval,
     ApprovalDecision,
@@ -20,7 +20,7 @@ from tenter.catalogue import (
 )
 from tenter.kernel import Event, Requirement, Suspended, Unknown
 
-OLD = Approval(id="old", hooks=("a",), digest="sha256:0")
+OLD = Approval(id="old", hooks=("a",), asked=("tool.invoked.pre/a#risk",), digest="sha256:0")
 EVENT = ToolCallEvent(
     envelope=ENVELOPE,
     op=Op(id="run-1/1.tool.invoked.0#1", approval=OLD),
@@ -40,13 +40,13 @@ EXPENSIVE = Requirement(hook="b", reason="expensive", editable=("*",))
 GONE = Unknown(reason="its process died", event=EVENT, digest="sha256:1")
 
 
-def asked(digest: str = "sha256:1", path: str = "1.tool.invoked.0", times: int = 0, event: Event = EVENT) -> Asked:
+def halted(digest: str = "sha256:1", path: str = "1.tool.invoked.0", times: int = 0, event: Event = EVENT) -> Halted:
     ending = Suspended(requirements=(DANGEROUS, EXPENSIVE), event=event, digest=digest)
-    return Asked(operation="tool.invoked", path=path, index=0, event=EVENT, ending=ending, times=times)
+    return Halted(operation="tool.invoked", path=path, index=0, event=EVENT, ending=ending, times=times)
 
 
 def test_every_reason_stands_in_the_request_with_when_it_expires() -> None:
-    request = request_for(asked(), PLAN, 100.0)
+    request = request_for(halted(), PLAN, 100.0)
     first, second = request.reasons
     assert (first.hook, first.reason, first.code, first.editable) == ("a", "dangerous", "risk", ("command",))
     assert (first.expires_at, first.on_timeout) == (160.0, "escalate")
@@ -57,35 +57,36 @@ def test_every_reason_stands_in_the_request_with_when_it_expires() -> None:
 
 
 def test_a_request_names_the_outermost_run_which_is_the_one_to_resume() -> None:
-    assert request_for(asked(), PLAN, 100.0).root_run_id == "run-1"
+    assert request_for(halted(), PLAN, 100.0).root_run_id == "run-1"
     inner = msgspec.structs.replace(PLAN, root_run_id="run-0")
-    assert request_for(asked(), inner, 100.0).root_run_id == "run-0"
+    assert request_for(halted(), inner, 100.0).root_run_id == "run-0"
 
 
 def test_the_call_is_plain_data_as_hooks_left_it_without_an_earlier_approval() -> None:
     rewritten = EVENT.with_arguments(cwd="/tmp")
-    request = request_for(asked(event=rewritten), PLAN, 100.0)
+    request = request_for(halted(event=rewritten), PLAN, 100.0)
     arguments = {"command": ("rm", {"force": True}), "cwd": "/tmp"}
     assert request.call == {"call": {"id": "c", "name": "shell", "arguments": arguments}, "tool": None}
 
 
 def test_the_id_is_the_same_whenever_the_run_comes_to_the_same_place_with_the_same_call() -> None:
-    same = {request_for(asked(), PLAN, now).id for now in (1.0, 2.0)}
+    same = {request_for(halted(), PLAN, now).id for now in (1.0, 2.0)}
     other_run = msgspec.structs.replace(PLAN, envelope=msgspec.structs.replace(ENVELOPE, run_id="run-2"))
     others = {
-        request_for(asked("sha256:2"), PLAN, 1.0).id,
-        request_for(asked(path="2.tool.invoked.0"), PLAN, 1.0).id,
-        request_for(asked(times=1), PLAN, 1.0).id,
-        request_for(asked(), other_run, 1.0).id,
+        request_for(halted("sha256:2"), PLAN, 1.0).id,
+        request_for(halted(path="2.tool.invoked.0"), PLAN, 1.0).id,
+        request_for(halted(times=1), PLAN, 1.0).id,
+        request_for(halted(), other_run, 1.0).id,
     }
     assert len(same) == 1
     assert len(others | same) == 5
 
 
 def test_what_may_have_happened_is_asked_in_the_name_of_the_check_for_it() -> None:
-    assert required(GONE) == (Requirement(hook="duplicate", reason="its process died", code="unknown"),)
-    unknown = msgspec.structs.replace(asked(), ending=Unknown(reason="gone", digest="sha256:1"))
-    assert request_for(unknown, PLAN, 1.0).call == request_for(asked(), PLAN, 1.0).call
+    asked = Requirement(hook="duplicate", reason="its process died", code="unknown", point="tool.invoked.pre")
+    assert required(GONE) == (asked,)
+    unknown = msgspec.structs.replace(halted(), ending=Unknown(reason="gone", digest="sha256:1"))
+    assert request_for(unknown, PLAN, 1.0).call == request_for(halted(), PLAN, 1.0).call
 
 
 @pytest.mark.parametrize(
@@ -111,8 +112,9 @@ def decision() -> ApprovalDecision:
 
 @pytest.mark.promise(10)
 def test_an_approval_names_the_hooks_that_asked_and_the_call_it_is_for() -> None:
-    event = approved(asked(), decision(), event=EVENT, digest="sha256:1")
-    assert event.approval == Approval(id="r-1", hooks=("a", "b"), digest="sha256:1", by="ann")
+    event = approved(halted(), decision(), event=EVENT, digest="sha256:1")
+    asked = (DANGEROUS.name, EXPENSIVE.name)
+    assert event.approval == Approval(id="r-1", hooks=("a", "b"), asked=asked, digest="sha256:1", by="ann")
     assert event.op == Op(id="", approval=event.approval)
     assert event.call == EVENT.call
 
@@ -121,13 +123,14 @@ def test_an_approval_names_the_hooks_that_asked_and_the_call_it_is_for() -> None
 @pytest.mark.parametrize(("digest", "hooks"), [("sha256:0", ("a", "b")), ("sha256:1", ("b",))])
 def test_an_earlier_approval_holds_on_for_the_very_same_call(digest: str, hooks: tuple[str, ...]) -> None:
     again = Suspended(requirements=(EXPENSIVE,), event=EVENT, digest=digest)
-    event = approved(msgspec.structs.replace(asked(), ending=again), decision(), event=EVENT, digest=digest)
+    event = approved(msgspec.structs.replace(halted(), ending=again), decision(), event=EVENT, digest=digest)
     assert event.op.approval is not None
     assert event.op.approval.hooks == hooks
+    assert event.op.approval.asked == (*OLD.asked * (len(hooks) - 1), EXPENSIVE.name)
 
 
 def test_an_event_without_a_field_for_it_carries_the_approval_in_its_op_alone() -> None:
-    event = approved(asked(), decision(), event=INPUT, digest="sha256:1")
+    event = approved(halted(), decision(), event=INPUT, digest="sha256:1")
     assert event.op.approval is not None
     assert event.input == "as it came"
 

@@ -34,7 +34,6 @@ from tests.agent.recorded import Outcome, Record, Recorded, ran
 
 import tenter.agent
 from tenter.agent.plan import Ended, Plan, Standing, Subtask
-from tenter.agent.retry import RetryPolicy
 from tenter.catalogue import (
     ActivityFailedEvent,
     ApprovalDecision,
@@ -44,6 +43,7 @@ from tenter.catalogue import (
     HelpRequestEvent,
     Limits,
     ModelRequestEvent,
+    RetryPolicy,
     TaskStateChangedEvent,
     ToolCall,
     ToolCallEvent,
@@ -78,7 +78,7 @@ ASKS = (
     Unknown(reason="gone"),
 )
 REJECTED = ApprovalDecision(request_id="?", run_id="?", decision="reject", by="hook", decided_at=0.0)
-FLEETING = {"error": ErrorInfo(code="provider_transient", message="it will pass"), "policy": {"attempts": 2}}
+FLEETING = {"error": ErrorInfo(code="provider_transient", message="it will pass"), "policy": RetryPolicy(attempts=2)}
 
 SPAWN = ToolCall(id="c0", name="spawn_subtask", arguments={"task": "look", "input": "?"})
 MANY = asks([ToolCall(id="c1", name="lookup"), SPAWN, *(ToolCall(id=name, name=name) for name in ("shell", "nope"))])

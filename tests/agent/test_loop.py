@@ -1,3 +1,6 @@
+from collections.abc import Coroutine
+from typing import TypeVar
+
 import msgspec
 import pytest
 from tests.agent.playbook import (
@@ -5,23 +8,19 @@ from tests.agent.playbook import (
     NOTHING,
     PLAN,
     REFUSED,
-    SIDE_BY_SIDE,
     START,
-    STOPPED,
+    Outcome,
     Playbook,
     begun,
-    calling,
     calls,
     error_of,
     finished,
     plainly,
     said,
-    told,
-    until,
 )
 
 from tenter.agent.loop import AgentLoop
-from tenter.agent.plan import Ended, Plan, Standing
+from tenter.agent.plan import Ended, Standing
 from tenter.catalogue import (
     ErrorInfo,
     Limits,
@@ -30,11 +29,12 @@ from tenter.catalogue import (
     TaskRef,
     ToolCall,
     ToolInfo,
-    ToolResult,
     ToolSpec,
     Usage,
 )
-from tenter.kernel import Retry
+from tenter.kernel import Blocked, Retry
+
+T = TypeVar("T")
 
 # What fires, and in which order
 
@@ -69,21 +69,6 @@ def test_a_run_with_one_tool_call_fires_in_the_order_of_the_design() -> None:
     )
 
 
-def test_several_calls_are_made_one_by_one_in_their_order() -> None:
-    playbook = begun() >> "1.llm.invoked.0" << calls("shell", "shell", "shell")
-    playbook = playbook >> "1.tool_calls.extracted.0, 1.tool.invoked.0, 1.tool.invoked.1"
-    playbook = playbook << {"result": ToolResult(output="it said no", is_error=True)} >> "1.tool.invoked.2"
-    playbook = playbook >> "2.llm.invoked.0, 2.tool_calls.extracted.0, 2.task.complete.0"
-    playbook = playbook.ending(2, "completed")
-    playbook.play()
-    request = playbook.event("2.llm.invoked.0").request
-    assert [(m.tool_call_id, m.content, m.is_error) for m in request.messages if m.role == "tool"] == [
-        ("c0", "shell ran", False),
-        ("c1", "it said no", True),
-        ("c2", "shell ran", False),
-    ]
-
-
 def test_a_request_names_the_model_and_the_tools_of_the_task() -> None:
     tool = ToolInfo(name="lookup", description="looks up", parameters={"type": "object"}, idempotent=True)
     playbook = plainly()
@@ -91,16 +76,6 @@ def test_a_request_names_the_model_and_the_tools_of_the_task() -> None:
     request = playbook.event("1.llm.invoked.0").request
     assert (request.alias, request.model, [message.role for message in request.messages]) == ("fast", "m-1", ["user"])
     assert request.tools == (ToolSpec(name="lookup", description="looks up", parameters={"type": "object"}),)
-
-
-def test_a_call_carries_its_tool_and_an_unknown_one_none() -> None:
-    playbook = until("1.tool_calls.extracted.0") << {
-        "calls": (ToolCall(id="c0", name="shell"), ToolCall(id="c1", name="nope"))
-    }
-    playbook = playbook >> "1.tool.invoked.0" >> "1.tool.invoked.1" << REFUSED >> "2.llm.invoked.0" << REFUSED
-    playbook.ending(2, "blocked").play()
-    assert playbook.event("1.tool.invoked.0").tool == ToolInfo(name="shell")
-    assert playbook.event("1.tool.invoked.1").tool is None
 
 
 @pytest.mark.parametrize("kept", [(2, 0), (1,), ()])
@@ -224,41 +199,6 @@ def test_an_output_without_text_is_no_empty_answer() -> None:
     standing = (playbook >> "1.task.complete.0").ending(1, "completed").play()
     assert isinstance(standing, Ended)
     assert standing.output == {"answer": 0}
-
-
-# Side by side
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
-def test_calls_that_are_made_side_by_side_are_told_in_the_order_in_which_they_were_asked_for(
-    order: tuple[int, ...],
-) -> None:
-    playbook = calling("shell", "shell", "shell")
-    for index in order:
-        playbook = playbook >> f"1.tool.invoked.{index}" << {"result": ToolResult(output=f"result {index}")}
-    playbook = (playbook >> "2.llm.invoked.0" << REFUSED).ending(2, "blocked")
-    playbook.order = order
-    assert told(playbook.play(SIDE_BY_SIDE)) == ["result 0", "result 1", "result 2"]
-
-
-def test_a_call_that_ends_the_run_lets_those_beside_it_end_first() -> None:
-    playbook = calling("shell", "shell") >> "1.tool.invoked.0" << STOPPED >> "1.tool.invoked.1"
-    assert error_of(playbook.ending(1, "blocked").play(SIDE_BY_SIDE)).message == "enough"
-
-
-def test_one_by_one_no_call_is_made_after_the_one_that_ends_the_run() -> None:
-    playbook = calling("shell", "shell") >> "1.tool.invoked.0" << STOPPED
-    assert error_of(playbook.ending(1, "blocked").play()).message == "enough"
-
-
-@pytest.mark.parametrize("plan", [PLAN, SIDE_BY_SIDE], ids=["one by one", "side by side"])
-def test_a_thousand_calls_at_once_are_all_made_and_told(plan: Plan) -> None:
-    playbook = calling(*["shell"] * 1_000)
-    for index in range(1_000):
-        playbook = playbook >> f"1.tool.invoked.{index}"
-    playbook = (playbook >> "2.llm.invoked.0" << REFUSED).ending(2, "blocked")
-    messages = playbook.play(plan).progress.messages
-    assert [message.tool_call_id for message in messages[3:]] == [f"c{number}" for number in range(1_000)]
 
 
 # Verdicts
@@ -387,3 +327,48 @@ def test_a_run_that_is_cancelled_while_it_ends_comes_to_the_end_that_it_had(at: 
     standing = cancelled(loop)
     assert isinstance(standing, Ended)
     assert (standing.status, standing.output) == ("completed", "done")
+
+
+CUT = ErrorInfo(code="internal", message="the journal is full")
+
+
+KNOWN = ErrorInfo(code="internal", message="the disk is full")
+
+
+@pytest.mark.parametrize(
+    ("heard", "error"),
+    [
+        (NOTHING, CUT),
+        ({"error": KNOWN}, KNOWN),
+        (REFUSED, CUT),
+        (Blocked(reason="stop", code="x", hook="h", stop=True), CUT),
+    ],
+)
+def test_a_run_that_fails_is_told_of_from_where_it_stood_and_has_that_end(heard: Outcome, error: ErrorInfo) -> None:
+    playbook = plainly()
+    playbook.script[-1] = ("close completed", OSError("disk full"))
+    loop = AgentLoop(playbook, PLAN)
+    with pytest.raises(OSError, match="disk full"):
+        finished(loop.run())
+    playbook = playbook >> "1.activity.failed.0" << heard
+    playbook = playbook >> "1.task.state_changed.2 completed->failed" >> "close failed"
+    ended = playbook.drive(loop.fail(CUT, awaited))
+    assert (ended.status, ended.error, ended.progress) == ("failed", error, loop.progress)
+    assert loop.ended is ended
+    playbook = playbook >> "close failed"
+    assert playbook.drive(loop.settle(Ended(status="cancelled"))) is ended
+
+
+@pytest.mark.parametrize("lost", range(3))
+def test_what_cannot_be_told_of_a_run_that_fails_keeps_the_rest_from_nobody(lost: int) -> None:
+    playbook = Playbook() >> "0.activity.failed.0" >> "0.task.state_changed.0 pending->failed" >> "close failed"
+    playbook.script[lost] = (playbook.script[lost][0], OSError("disk full"))
+    ended = playbook.drive(AgentLoop(playbook, PLAN).fail(CUT, awaited))
+    assert (ended.status, ended.error) == ("failed", CUT)
+
+
+async def awaited(telling: Coroutine[object, object, T]) -> T | None:
+    try:
+        return await telling
+    except OSError:
+        return None

@@ -40,7 +40,8 @@ from tests.agent.playbook_work import (
     reject,
 )
 
-from tenter.agent.loop import BLANK, AgentLoop
+from tenter.agent.engine import BLANK
+from tenter.agent.loop import AgentLoop
 from tenter.agent.plan import Ended, Waiting, status_of
 from tenter.catalogue import (
     Approval,
@@ -109,7 +110,7 @@ def test_what_people_are_asked_is_durable_before_anybody_is_told_and_nothing_is_
 @pytest.mark.parametrize("at", ["requested", "decided"])
 def test_what_hears_of_people_can_end_the_run(at: str, ending: Stopped, status: Status) -> None:
     playbook = until(TOOL) << ASKED
-    playbook = playbook >> "1.help.requested.0" if at == "requested" else playbook.deciding(TOOL)
+    playbook = playbook >> f"suspend {TOOL}" >> "1.help.requested.0" if at == "requested" else playbook.deciding(TOOL)
     playbook = playbook << ending
     if status == "failed":
         playbook = playbook >> "1.activity.failed.0"
@@ -160,7 +161,8 @@ def test_an_approved_operation_is_passed_again_with_the_approval(leaf: str) -> N
     playbook.play()
     before, after = playbook.event(leaf), playbook.event(f"{leaf}#2")
     (request,) = requests_of(playbook)
-    approval = Approval(id=request.id, hooks=("asker",), digest=digest_of(before), by="ann")
+    asked = ("/asker#approval_required",)
+    approval = Approval(id=request.id, hooks=("asker",), asked=asked, digest=digest_of(before), by="ann")
     assert after.op.approval == approval
     assert getattr(after, "approval", approval) == approval
     assert digest_of(after) == digest_of(before)

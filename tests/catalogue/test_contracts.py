@@ -14,6 +14,7 @@ from tenter.catalogue import (
     Message,
     ModelRequest,
     ModelResponse,
+    RetryPolicy,
     Status,
     SubtaskResult,
     ToolCall,
@@ -34,6 +35,7 @@ VALUES: tuple[msgspec.Struct, ...] = (
     ModelRequest(alias="default", model="m-1", messages=(MESSAGE,), tools=(ToolSpec(name="shell"),), temperature=0.5),
     ModelResponse(model="m-1", text="hi", tool_calls=(CALL,), usage=Usage(input_tokens=3, output_tokens=4)),
     ErrorInfo(code="policy", message="no", details={"code": "policy_denied", "hook": "guard"}),
+    RetryPolicy(first_seconds=2.5, factor=1.5, attempts=3, jitter=0.25),
     Limits(deadline=4.5, max_steps=3, budgets=Budgets(tokens=9, cost_usd=0.5, wall_seconds=60.0)),
     ApprovalRequest(
         id="ap-1",

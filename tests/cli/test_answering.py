@@ -129,6 +129,27 @@ def test_every_suspended_call_is_asked_for_in_turn(tmp_path: Path) -> None:
     assert (acted(tmp_path), states(tmp_path)) == (2, ["approved", "approved"])
 
 
+def test_what_was_decided_before_somebody_left_is_not_said_to_wait(tmp_path: Path) -> None:
+    call = {"name": "shell", "arguments": {"command": ACT}}
+    task = {"version": 1, "model": "default", "instructions": "x", "tools": ["shell"], "parallel_tools": True}
+    turns = [{"tool_calls": [call, {**call, "arguments": {"command": f"{ACT}; true"}}]}, {"text": "done"}]
+    write_project(tmp_path, turns, events={"tool.before": [suspends()]}, tasks={"job": task})
+    done = answered(tmp_path, [(ASKED, "a\n"), (WHY, "\n"), (ASKED, "l\n")], "--json")
+    told = json.loads(done.out)
+    assert (done.code, sorted(map(str, states(tmp_path)))) == (4, ["approved", "open"])
+    assert told["approvals"] == [row for row in decisions(tmp_path) if row["state"] == "open"]
+    assert told["approval"] == told["approvals"][0]
+
+
+def test_the_summary_counts_what_was_asked_and_what_was_approved_of_all_that_was_seen(tmp_path: Path) -> None:
+    with on_terminal("run", "job", cwd=waiting_project(tmp_path)) as terminal:
+        for question, answer in ((ASKED, "a\n"), (WHY, "\n")):
+            terminal.wait_for(question)
+            terminal.type(answer)
+        done = terminal.end()
+    assert f"ask  asked for a person 1x, wanted a person: approved by {login_name()} 1x  (" in done.err
+
+
 def test_of_parallel_calls_one_is_rejected_and_the_others_are_not_asked_for(tmp_path: Path) -> None:
     call = {"name": "shell", "arguments": {"command": ACT}}
     task = {"version": 1, "model": "default", "instructions": "x", "tools": ["shell"], "parallel_tools": True}

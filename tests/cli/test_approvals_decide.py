@@ -44,15 +44,15 @@ def kinds(folder: Path) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "state", "said"),
+    ("words", "state", "said", "goes_on"),
     [
-        (("approve",), "approved", "approved by ann"),
-        (("reject",), "rejected", "rejected by ann"),
-        (("edit", "--set", "command=ls"), "edited", "approved with new values by ann"),
+        (("approve",), "approved", "approved by ann", "goes on with the run"),
+        (("reject",), "rejected", "rejected by ann", "brings the run to its end, blocked"),
+        (("edit", "--set", "command=ls"), "edited", "approved with new values by ann", "goes on with the run"),
     ],
 )
 async def test_a_decision_is_recorded_with_who_and_why_and_nothing_else_happens(
-    words: tuple[str, ...], state: str, said: str, tmp_path: Path
+    words: tuple[str, ...], state: str, said: str, goes_on: str, tmp_path: Path
 ) -> None:
     await journal(tmp_path, ("a1", waiting(request("a1"))))
     before = kinds(tmp_path)
@@ -61,7 +61,7 @@ async def test_a_decision_is_recorded_with_who_and_why_and_nothing_else_happens(
     first, second = done.out.splitlines()
     assert first.startswith(f"request r1: {said} at ")
     assert first.endswith(": it is right")
-    assert second == "'tenter resume a1' goes on with the run"
+    assert second == f"'tenter resume a1' {goes_on}"
     ((recorded, decision),) = decided(tmp_path)
     assert (recorded, decision["by"], decision["reason"]) == (state, "ann", "it is right")
     assert decision["edits"] == ({"command": "ls"} if words[0] == "edit" else {})
@@ -76,8 +76,10 @@ async def test_who_decides_is_the_one_who_is_logged_in_unless_somebody_is_named(
         monkeypatch.setenv(name, "somebody-else")
     done = answer(tmp_path, ("approve",), "--json")
     told = json.loads(done.out)
-    assert (told["by"], told["decision"], told["run_id"], told["next"]) == (ME, "approve", "a1", "tenter resume a1")
-    assert told["decided_at"].startswith("2")
+    assert (told["still_open"], told["next"]) == (0, "tenter resume a1")
+    decision = told["approval"]["decision"]
+    assert (decision["by"], decision["decision"], decision["run_id"]) == (ME, "approve", "a1")
+    assert decision["decided_at"].startswith("2")
     empty = answer(tmp_path, ("approve",), "--by", " ")
     assert (empty.code, empty.out) == (2, "")
 
@@ -292,6 +294,20 @@ async def test_it_is_told_how_many_requests_still_wait(tmp_path: Path) -> None:
     )
     told = json.loads(answer(tmp_path, ("approve", "q2"), "--json").out)
     assert (told["still_open"], told["next"]) == (0, "tenter resume a1")
+
+
+async def test_a_rejection_ends_the_run_whatever_it_asks_for_besides(tmp_path: Path) -> None:
+    child = [begun(parent="a1"), *waiting(request("c1", root="a1"))[1:]]
+    await journal(tmp_path, ("a1", waiting(request("a1", "q1"))), ("c1", child))
+    done = answer(tmp_path, ("reject", "q1"))
+    assert done.out.splitlines()[1] == "'tenter resume a1' brings the run to its end, blocked"
+
+
+async def test_a_rejection_in_a_sub_run_ends_that_one(tmp_path: Path) -> None:
+    child = [begun(parent="a1"), *waiting(request("c1", root="a1"))[1:]]
+    await journal(tmp_path, ("a1", [begun()]), ("c1", child))
+    done = answer(tmp_path, ("reject",))
+    assert done.out.splitlines()[1] == "'tenter resume a1' goes on with the run; its sub-run c1 ends blocked"
 
 
 async def test_a_request_that_is_listed_as_decided_without_a_decision_leads_to_verify(tmp_path: Path) -> None:

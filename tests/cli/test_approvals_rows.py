@@ -2,11 +2,11 @@
 
 import msgspec
 import pytest
-from tests.journaled import LONG_AGO, asked, begun, request
+from tests.journaled import LONG_AGO, request
 
 from tenter.catalogue import ApprovalDecision, ApprovalReason, DecisionKind
-from tenter.cli.approvals_rows import DONE, PAGE, asked_of, done, every_row, has_expired, outcome
-from tenter.journal import ApprovalRow, ApprovalState, MemoryStore, Stream
+from tenter.cli.approvals_rows import DONE, done, has_expired, outcome, request_row
+from tenter.journal import ApprovalRow, ApprovalState
 
 LATER = ApprovalReason(hook="late", reason="soon", code="risk", editable=("*",), expires_at=LONG_AGO + 60)
 
@@ -22,7 +22,7 @@ def decision(kind: DecisionKind = "approve", **fields: object) -> ApprovalDecisi
 
 def test_a_request_is_listed_with_all_that_is_known_of_it() -> None:
     row = ApprovalRow(request=request("c1", reasons=[LATER], root="a1"), state="open", cursor="1-1")
-    told = msgspec.to_builtins(asked_of(row, LONG_AGO))
+    told = msgspec.to_builtins(request_row(row, LONG_AGO))
     reason = told["reasons"].pop()
     assert (reason["hook"], reason["expires_at"]) == ("late", "1970-01-01T00:17:40Z")
     assert told == {
@@ -79,11 +79,3 @@ def test_what_is_told_of_a_decision_is_one_line_and_masked() -> None:
 def test_what_was_withdrawn_without_a_decision_says_so() -> None:
     row = ApprovalRow(request=request("a1"), state="withdrawn", cursor="1-1")
     assert outcome(row, plain) == "withdrawn"
-
-
-async def test_every_request_of_a_run_is_found_page_by_page() -> None:
-    store, many = MemoryStore(), 2 * PAGE + 1
-    requests = [request("a1", f"r{n}", at=LONG_AGO + n) for n in range(many)]
-    await store.append(Stream("run", "a1"), [begun(), *map(asked, requests)])
-    await store.append(Stream("run", "b2"), [begun(), asked(request("b2", "another"))])
-    assert [row.request.id for row in await every_row(store, "a1")] == [f"r{n}" for n in range(many)]

@@ -31,7 +31,7 @@ async def test_a_request_is_shown_with_the_exact_call_and_how_to_answer(tmp_path
         "waiting for a person to decide on tool.invoked, request r1:",
         '  {"name":"shell","arguments":{"command":"rm x","cwd":"."}}',
         "  asked by 'ask' until 1970-01-01T00:17:40Z (then: block): it removes",
-        "  may be edited: command, new",
+        "  may be edited: command, new (not given)",
         "  digest sha256:0",
         "  task job",
         "  asked for at 1970-01-01T00:16:40Z",

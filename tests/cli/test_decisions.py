@@ -54,6 +54,16 @@ def test_of_a_tool_call_the_arguments_may_be_edited_as_far_as_every_reason_says(
     assert editable_of(request(("command",), ("cwd",), call=CALL)) == ()
 
 
+def test_where_all_may_be_edited_arguments_that_the_model_left_out_are_named_too() -> None:
+    tool = {"name": "shell", "parameters": {"properties": {"timeout": {"type": "number"}, "command": {}}}}
+    assert editable_of(request(("*",), call=CALL, tool=tool)) == ("command", "cwd", "timeout")
+    assert editable_of(request(("command",), call=CALL, tool=tool)) == ("command",)
+    for other in ("shell", {"parameters": "broken"}, {"parameters": {"properties": ["broken"]}}):
+        assert editable_of(request(("*",), call=CALL, tool=other)) == ("command", "cwd")
+    asked = request(("*",), operation="task.complete", output="done", tool=tool)
+    assert editable_of(asked) == ("output", "tool"), "a field that only bears the name"
+
+
 def test_of_another_operation_its_own_fields_may_be_edited() -> None:
     asked = request(("output",), operation="task.complete", output="done", attempt=0)
     assert fields_of(asked) == {"output": "done", "attempt": 0}

@@ -26,7 +26,7 @@ ROW = Row(
 
 
 def lines(*rows: Row) -> list[str]:
-    return list(table(Listing(rows), [CATALOGUE["tool.before"]], every=False))
+    return list(table(Listing(rows), [CATALOGUE["tool.before"]], every=False, config="tenter.yaml"))
 
 
 def test_columns_are_aligned_under_their_heads() -> None:
@@ -47,12 +47,14 @@ def test_what_would_move_the_terminal_is_escaped_and_long_patterns_are_cut() -> 
 def test_what_is_not_trusted_is_marked_and_has_no_place_in_the_order() -> None:
     row = lines(msgspec.structs.replace(ROW, order=0, untrusted=True))[-1]
     assert row.split()[:3] == ["-", "a", "[untrusted]"]
-    plugin = list(table(Listing((), (Unlisted("m:P", "f:1", untrusted=True),)), [], every=False))
+    plugin = list(table(Listing((), (Unlisted("m:P", "f:1", untrusted=True),)), [], every=False, config="tenter.yaml"))
     assert plugin == ["plugin m:P [untrusted] (f:1): known when it is loaded"]
 
 
 def test_without_hooks_it_is_said_where_the_points_are() -> None:
-    assert list(table(Listing(()), [], every=False)) == ["no hooks; 'tenter hooks list --all' prints all points"]
+    for config, named in (("tenter.yaml", ""), ("u.yaml", " -c u.yaml")):
+        (line,) = table(Listing(()), [], every=False, config=config)
+        assert line == f"no hooks; 'tenter hooks list --all{named}' prints all points"
 
 
 def test_a_point_says_what_may_be_answered_there() -> None:

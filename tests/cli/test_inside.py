@@ -13,6 +13,7 @@ from tests.journaled import begun, journal, result
 
 from tenter.cli.inside import INSIDE, PROCESS, inside_of, marked, refuse_inside
 from tenter.executors import this_process
+from tenter.journal import Entry
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +81,8 @@ def test_an_agent_that_clears_its_environment_does_not_decide_for_a_person(
 async def test_whoever_comes_from_a_process_that_has_no_run_of_the_journal_is_a_person(tmp_path: Path) -> None:
     me = this_process()
     dead = begun(process={"pid": me.pid, "started": "another start"}, host="x")
-    over = [begun(process={"pid": me.pid, "started": me.started}, host="x"), result("completed")]
+    released = Entry(kind="released", time=3, content={"status": "completed"})
+    over = [begun(process={"pid": me.pid, "started": me.started}, host="x"), result("completed"), released]
     await journal(tmp_path, ("dead", [dead]), ("over", over))
     assert await asyncio.to_thread(refuse_inside, "never said", str(tmp_path / "tenter.yaml")) is None
     await journal(tmp_path, ("mine", over[:1]))

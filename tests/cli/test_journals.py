@@ -34,6 +34,18 @@ def test_a_folder_that_is_no_project_is_refused(tmp_path: Path) -> None:
         open_journal(tmp_path / "tenter.yaml")
 
 
+@pytest.mark.parametrize("named", ["inner", "..", ".", "inner/", "/dev/null"])
+def test_the_journal_beside_a_folder_is_not_taken_for_that_of_a_project(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / "inner").mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "here", tmp_path / "here" / "inner"):
+        (folder / "tenter.yaml").write_text("version: 1\n")
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(TenterError, match=r"is not a regular file; name the project's file with --config"):
+        open_journal(Path(named))
+
+
 async def test_a_journal_is_read_where_the_configuration_is_gone(tmp_path: Path) -> None:
     writer = SqliteStore(tmp_path / ".tenter" / "journal.db")
     await writer.append(Stream("run", "abc"), [Entry(kind="run", time=1, content={"task": "job"})])

@@ -77,6 +77,9 @@ def test_a_suspended_loop_is_listed_with_since_when_where_by_which_hook_and_why(
     assert (row["process_alive"], row["pid"], row["primary"]) == (True, running.pid, True)
     assert f"suspended since {held['suspended_at']} at pre.iteration.start by gate: " in shown
     assert f"'tenter loop resume {row['loop_id']}' continues it" in shown
+    (tmp_path / "below").mkdir()
+    elsewhere = tenter("loop", "list", "-c", "../tenter.yaml", cwd=tmp_path / "below").out
+    assert f"'tenter loop resume {row['loop_id']} -c ../tenter.yaml' continues it" in elsewhere
     assert "is gone" not in shown
     (after,) = loops(tmp_path)
     assert (after["status"], after["process_alive"]) == ("suspended", False)

@@ -12,7 +12,7 @@ from tests.commandline import LONGEST, gate, heard, on_terminal, started, tenter
 from tests.looping import EMIT, command_hook, loop_project, loops, run_loop
 from tests.outside import alive
 
-from tenter.cli.loop_run import exit_code, line
+from tenter.cli.loop_run import exit_code, line, naming
 from tenter.loop import Told
 from tenter.loop.reason import REASONS
 
@@ -309,3 +309,12 @@ def test_the_users_own_hooks_stay_on_where_a_project_switches_its_hooks_off(tmp_
     assert done.code == 1, done
     assert "blocked at iteration 1" in done.err
     assert "'house' blocked it at pre.iteration.start" in done.err
+
+
+def test_what_a_loop_tells_names_the_project_in_its_commands_and_not_in_what_its_agent_puts_out() -> None:
+    heard: list[Told] = []
+    tell = naming("u.yaml", heard.append)
+    text = "'tenter loop resume loop-1' continues it"
+    tell(Told(kind="held", loop_id="loop-1", text=text))
+    tell(Told(kind="output", loop_id="loop-1", text=text))
+    assert [one.text for one in heard] == ["'tenter loop resume loop-1 -c u.yaml' continues it", text]

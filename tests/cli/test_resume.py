@@ -128,6 +128,15 @@ def test_json_is_the_whole_result_as_of_a_run(tmp_path: Path) -> None:
     assert (told["run_id"], told["status"], told["output"]) == (run_id, "completed", "done")
 
 
+def test_after_an_approval_the_steps_say_who_gave_it_and_nobody_is_said_to_be_asked(tmp_path: Path) -> None:
+    run_id = wait(waiting_project(tmp_path))
+    assert tenter("approvals", "approve", run_id, "--by", "ann", cwd=tmp_path).code == 0
+    done = tenter("resume", run_id, "--steps", cwd=tmp_path)
+    assert "\n  hook   ask wanted a person: approved by ann\n" in done.err
+    assert "ask  wanted a person: approved by ann 1x  (" in done.err
+    assert "asked for a person" not in done.err
+
+
 def test_the_steps_are_shown_where_they_are_asked_for(tmp_path: Path) -> None:
     run_id = wait(waiting_project(tmp_path))
     assert tenter("approvals", "approve", run_id, cwd=tmp_path).code == 0

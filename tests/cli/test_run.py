@@ -388,6 +388,62 @@ def test_a_run_that_cannot_start_says_where_the_rest_of_the_problems_is_told(tmp
     assert "hooks validate" not in tenter("run", "job", cwd=tmp_path).err
 
 
+def test_a_hook_that_wanted_a_person_is_told_of_with_who_waived_that_and_nobody_was_asked(tmp_path: Path) -> None:
+    rule = {"name": "sign", "at": "tool.before", "then": "suspend", "reason": "sign it"}
+    allow = verdict(tmp_path, {"decision": "allow", "reason": "fine"})
+    turns = [calls("shell", command="true"), {"text": "done"}]
+    write_project(tmp_path, turns, events={"tool.before": [{**allow, "name": "nolook"}]}, policy=[rule])
+    done = tenter("run", "job", "--steps", cwd=tmp_path)
+    assert done.code == 0
+    assert "\n  hook   policy wanted a person: waived by nolook\n" in done.err
+    assert "policy  wanted a person: waived by nolook 1x  (" in done.err
+    assert "asked for a person" not in done.err
+
+
+def test_why_a_hook_failed_that_was_let_pass_is_on_the_screen_and_not_in_the_trace(tmp_path: Path) -> None:
+    (tmp_path / "hk.py").write_text("def crash(event):\n    return {'gold': 5}['password: hunter2hunter2']\n")
+    events = {
+        "tool.before": [
+            {"name": "warns", "python": "./hk.py:crash", "on_error": "warn"},
+            {"name": "looks", "python": "./hk.py:crash", "observe": True},
+            {"name": "shade", "python": "./hk.py:crash", "mode": "shadow"},
+        ]
+    }
+    write_project(tmp_path, [calls("shell", command="true"), {"text": "done"}], events=events)
+    shown = tenter("run", "job", "--steps", cwd=tmp_path)
+    assert shown.code == 0
+    steps, summary = shown.err.split("what the hooks did:")
+    for name in ("warns", "looks", "shade"):
+        why = f"the hook '{name}' failed at hk.py:2: KeyError: "
+        (step,) = [line for line in steps.splitlines() if f"  hook   {name} failed (crashed), " in line]
+        assert f": {why}" in step
+        assert f"\n    {why}" in summary
+    assert "hunter2" not in shown.err
+    trace = run_json("run", "job", "--steps", cwd=tmp_path)["trace"]
+    assert "KeyError" in json.dumps(trace)
+    assert "hk.py" not in json.dumps(trace)
+
+
+def test_the_steps_of_calls_side_by_side_tell_what_hooks_said_of_each_once(tmp_path: Path) -> None:
+    (tmp_path / "hk.py").write_text(
+        "from tenter import Block\n"
+        "async def look(event):\n"
+        "    import asyncio\n"
+        "    await asyncio.sleep(0)\n"
+        "    is_b = event.call.arguments['command'] == 'b'\n"
+        "    return Block('no') if is_b else event.with_arguments({'command': 'true'})\n"
+    )
+    task = {"version": 1, "model": "default", "instructions": "x", "tools": ["shell"], "parallel_tools": True}
+    both = {"tool_calls": [{"name": "shell", "arguments": {"command": command}} for command in ("a", "b", "c")]}
+    events = {"tool.before": [{"name": "look", "python": "./hk.py:look"}]}
+    write_project(tmp_path, [both, {"text": "done"}], events=events, tasks={"job": task})
+    done = tenter("run", "job", "--steps", cwd=tmp_path)
+    lines = [line.strip() for line in done.err.splitlines()]
+    assert lines.count("hook   look rewrote it") == 2
+    assert lines.count("blocked by look: no") == 1
+    assert not [line for line in lines if line.startswith("hook   look blocked it")]
+
+
 def test_the_summary_says_where_the_reason_of_a_failed_command_is(tmp_path: Path) -> None:
     hook = {"name": "guard", "script": "exit 1", "on_error": "warn"}
     write_project(tmp_path, [calls("shell", command="true"), "done"], events={"tool.before": [hook]})

@@ -147,6 +147,16 @@ async def test_a_run_ended_on_record_takes_those_with_it_that_it_spawned(tmp_pat
     assert states(tmp_path) == ["withdrawn"]
 
 
+@pytest.mark.fault(47)
+async def test_what_a_run_that_is_over_had_spawned_ends_where_its_process_died_first(tmp_path: Path) -> None:
+    asks = waiting(request("c1", root="a1"))
+    await journal(tmp_path, ("a1", [begun(), result("failed")]), ("c1", [begun(parent="a1"), *asks[1:]]))
+    done = tenter("runs", "cancel", "a1", cwd=tmp_path)
+    assert (done.code, done.out) == (0, "the run a1 had ended: failed; what it had spawned had not, and ended now\n")
+    assert (statuses(tmp_path), states(tmp_path)) == (["cancelled", "failed"], ["withdrawn"])
+    assert tenter("runs", "cancel", "a1", cwd=tmp_path).out == "the run a1 had ended: failed\n"
+
+
 @pytest.mark.fault(48)
 async def test_a_holder_on_another_machine_is_asked_and_passed_over_where_it_is_known_to_be_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

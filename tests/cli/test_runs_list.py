@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.commandline import tenter
-from tests.journaled import begun, entry, journal, result
+from tests.journaled import LONG_AGO, asked, begun, decided, entry, journal, request, result, waiting
 
 from tenter.executors import this_process
 from tenter.journal import Entry
@@ -46,7 +46,7 @@ async def test_json_lists_the_same(tmp_path: Path) -> None:
     await journal(tmp_path, ("a1", [begun(), result("completed")]), ("b2", [begun(parent="a1")]))
     done = tenter("runs", "list", "--json", cwd=tmp_path)
     assert len(done.out.splitlines()) == 1
-    plain = {"task": "job", "started": START, "ended": None, "parent_run_id": None}
+    plain = {"task": "job", "started": START, "ended": None, "parent_run_id": None, "decided": False}
     assert json.loads(done.out) == [
         {**plain, "run_id": "b2", "status": "stopped", "parent_run_id": "a1"},
         {**plain, "run_id": "a1", "status": "completed", "ended": "1970-01-01T00:16:41Z"},
@@ -69,7 +69,14 @@ async def test_a_run_whose_process_is_gone_has_stopped_and_not_one_whose_process
         ("reused", [held(me.pid, "another start")]),
         ("elsewhere", [held(me.pid, "another start", host="another machine")]),
         ("over", [held(me.pid, "another start"), result("completed")]),
-        ("waits", [held(me.pid, "another start"), entry("status", 1_001, status="awaiting_approval")]),
+        (
+            "waits",
+            [
+                held(me.pid, "another start"),
+                asked(request("waits")),
+                entry("status", 1_001, status="awaiting_approval"),
+            ],
+        ),
         ("resumed", [held(me.pid, "x"), entry("resumed", 1_001, **held(me.pid, me.started).content)]),
     )
     assert statuses(tmp_path) == ["running", "awaiting_approval", "completed", "running", "stopped", "running"]
@@ -98,3 +105,41 @@ async def test_a_task_is_escaped(tmp_path: Path) -> None:
         assert done.code == 0
         (line,) = done.out.splitlines()
         assert line.isprintable()
+
+
+async def test_a_run_that_was_decided_on_and_not_resumed_is_told_with_what_goes_on_with_it(tmp_path: Path) -> None:
+    await journal(
+        tmp_path,
+        ("open", waiting(request("open"), request("open", "r2"))),
+        ("half", [*waiting(request("half"), request("half", "r2")), decided("half", "r1")]),
+        ("approved", [*waiting(request("approved")), decided("approved", "r1")]),
+        ("refused", [*waiting(request("refused"), request("refused", "r2")), decided("refused", "r1", "reject")]),
+        ("resumed", [*waiting(request("resumed")), decided("resumed", "r1"), entry("resumed", 1_003)]),
+    )
+    done = tenter("runs", "list", cwd=tmp_path)
+    marked = [line.split()[0] for line in done.out.splitlines() if line.endswith("  (decided)")]
+    assert marked == ["refused", "approved"]
+    assert "decided: people have decided on it; 'tenter resume RUN' goes on with it\n" in done.err
+    told = json.loads(tenter("runs", "list", "--json", cwd=tmp_path).out)
+    assert [row["run_id"] for row in told if row["decided"]] == ["refused", "approved"]
+
+
+async def test_a_run_whose_sub_run_asks_is_decided_on_when_that_is(tmp_path: Path) -> None:
+    waits = entry("status", LONG_AGO + 1, status="awaiting_approval")
+    below = [begun(parent="b1"), asked(request("b2", root="b1")), waits]
+    await journal(
+        tmp_path,
+        ("a1", [begun(), waits]),
+        ("a2", [begun(parent="a1"), asked(request("a2", root="a1")), waits]),
+        ("b1", [begun(), waits]),
+        ("b2", [*below, decided("b2", "r1", "reject")]),
+    )
+    told = json.loads(tenter("runs", "list", "--json", cwd=tmp_path).out)
+    assert [row["run_id"] for row in told if row["decided"]] == ["b1"]
+
+
+async def test_the_commands_name_the_project(tmp_path: Path) -> None:
+    await journal(tmp_path, ("a1", [begun()]), ("b1", [*waiting(request("b1")), decided("b1", "r1")]))
+    (tmp_path / "below").mkdir()
+    told = tenter("runs", "list", "-c", "../tenter.yaml", cwd=tmp_path / "below").err
+    assert told.count("'tenter resume RUN -c ../tenter.yaml' goes on with it") == 2

@@ -71,3 +71,24 @@ async def test_a_number_of_days_is_needed(days: str, tmp_path: Path) -> None:
     await project(tmp_path)
     assert tenter("runs", "prune", "--older-than", days, cwd=tmp_path).code == 2
     assert tenter("runs", "prune", cwd=tmp_path).code == 2
+
+
+@pytest.mark.parametrize("named", ["..", "inner", "."])
+async def test_of_a_folder_nothing_is_removed(named: str, tmp_path: Path) -> None:
+    (tmp_path / "here" / "inner").mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "here", tmp_path / "here" / "inner"):
+        await project(folder)
+    done = tenter("runs", "prune", "--older-than", "0", "-c", named, cwd=tmp_path / "here")
+    assert (done.code, done.out) == (2, "")
+    assert f"'{named}' is not a regular file; name the project's file with --config" in done.err
+    for folder in (tmp_path, tmp_path / "here", tmp_path / "here" / "inner"):
+        assert left(folder) == ["new", "old", "runs", "waits"]
+
+
+async def test_a_verb_that_reads_refuses_a_folder_too_and_says_so_in_json(tmp_path: Path) -> None:
+    await project(tmp_path)
+    (tmp_path / "inner").mkdir()
+    for verb in (("runs", "list"), ("runs", "verify"), ("approvals", "list"), ("hooks", "log"), ("loop", "list")):
+        done = tenter(*verb, "-c", "inner", "--json", cwd=tmp_path)
+        assert done.code == 2, verb
+        assert json.loads(done.out)["error"]["message"].startswith("'inner' is not a regular file"), verb

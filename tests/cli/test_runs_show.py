@@ -152,7 +152,7 @@ async def test_a_run_that_waits_shows_what_it_waits_for_and_how_to_answer(tmp_pa
     assert "asked by 'ask' until 1970-01-01T00:00:09Z (then: block): costs [redacted]" in done.out
     assert "'tenter approvals approve a1 r1' (or reject) decides; 'tenter resume a1' goes on then" in done.out
     told = json.loads(tenter("runs", "show", "a1", "--json", cwd=tmp_path).out)
-    assert (told["approval"]["id"], told["approval"]["reasons"][0]["reason"]) == ("r1", "costs [redacted]")
+    assert (told["approval"]["request_id"], told["approval"]["reasons"][0]["reason"]) == ("r1", "costs [redacted]")
     over = json.loads(tenter("runs", "show", "b2", "--json", cwd=tmp_path).out)
     assert (over["approval"], over["approvals"][0]["state"]) == (None, "withdrawn")
 
@@ -202,3 +202,69 @@ async def test_where_the_journal_of_a_run_ends_is_told(tmp_path: Path) -> None:
     head = json.loads(tenter("runs", "show", "a1", "--json", cwd=tmp_path).out)["journal_head"]
     assert head.startswith("sha256:")
     assert f"journal_head: {head}\n" in tenter("runs", "show", "a1", cwd=tmp_path).out
+
+
+async def test_what_a_run_was_begun_with_and_what_it_used_is_told(tmp_path: Path) -> None:
+    limits = {"max_steps": 7, "deadline": LONG_AGO + 60, "budgets": {"tool_calls": 2, "cost_usd": 0.5}}
+    envelope = {"parent_run_id": None, "principal": f"kim {KEY}"}
+    place = {"path": "1.llm.invoked.0", "pass": 1}
+    response = {"model": "m1", "cost_usd": 0.25, "usage": {"input_tokens": 30, "output_tokens": 4}}
+    entries = [
+        entry("run", LONG_AGO, task="job", envelope=envelope, limits=limits, input=f"  first {KEY}\nsecond\nthird"),
+        entry("started", LONG_AGO, **place),
+        entry("acting", LONG_AGO, **place),
+        entry("acted", LONG_AGO, result={"response": response}, **place),
+    ]
+    await journal(tmp_path, ("a1", entries))
+    lines = tenter("runs", "show", "a1", cwd=tmp_path).out.splitlines()
+    assert "principal: kim [redacted]" in lines
+    assert "limits:   7 steps, $0.5, 2 tool calls, until 1970-01-01T00:17:40Z" in lines
+    assert "used:     30 + 4 tokens, $0.2500; 1 model call of m1, 0 tool calls" in lines
+    assert "input:    first [redacted] (3 lines)" in lines
+    told = json.loads(tenter("runs", "show", "a1", "--json", cwd=tmp_path).out)
+    assert "facts" not in told
+    assert (told["principal"], told["input"]) == ("kim [redacted]", "  first [redacted]\nsecond\nthird")
+    assert (told["limits"]["max_steps"], told["limits"]["budgets"]["tool_calls"]) == (7, 2)
+    assert (told["usage"], told["cost_usd"], told["cost_known"]) == (response["usage"], 0.25, True)
+    assert (told["models"], told["model_calls"], told["tool_calls"]) == (["m1"], 1, 0)
+
+
+async def test_what_the_result_said_of_use_is_said_afterwards_too(tmp_path: Path) -> None:
+    turn = {"usage": {"input_tokens": 10, "output_tokens": 2}, "cost_usd": 0.5}
+    write_project(tmp_path, [{**calls("shell", command="true"), **turn}, {"text": "the result", **turn}])
+    ended = run_json("run", "job", "work on it", "--principal", "kim", cwd=tmp_path)
+    told = run_json("runs", "show", str(ended["run_id"]), cwd=tmp_path)
+    for name in ("usage", "cost_usd", "cost_known"):
+        assert told[name] == ended[name], name
+    assert (told["usage"], told["cost_usd"]) == ({"input_tokens": 20, "output_tokens": 4}, 1.0)
+    assert (told["principal"], told["input"], told["model_calls"], told["tool_calls"]) == ("kim", "work on it", 2, 1)
+
+
+async def test_that_the_content_of_a_run_was_erased_is_told(tmp_path: Path) -> None:
+    write_project(tmp_path, [{"text": "the result"}])
+    run_id = str(run_json("run", "job", "secret work", cwd=tmp_path)["run_id"])
+    assert tenter("runs", "prune", "--older-than", "0", "--erase", cwd=tmp_path).code == 0
+    out = tenter("runs", "show", run_id, cwd=tmp_path).out
+    told = run_json("runs", "show", run_id, cwd=tmp_path)
+    assert f"the content of {told['erased']} of {told['erased']} entries was erased" in out
+    assert f"'tenter runs verify {run_id}' checks what is left" in out
+    assert "None" not in out
+    assert "used:" not in out
+    assert told["erased"] == told["entries"] != 0
+    assert (told["operations"], told["input"], told["usage"], told["cost_known"]) == ([], None, None, None)
+    assert (told["status"], told["task"]) == ("completed", "job")
+
+
+async def test_of_a_run_that_was_decided_on_it_is_said_what_goes_on_with_it(tmp_path: Path) -> None:
+    await journal(
+        tmp_path,
+        ("a1", [*waiting(request("a1")), decided("r1", decision="approve")]),
+        ("b1", waiting(request("b1"))),
+    )
+    told = "people have decided on it; 'tenter resume a1' goes on with it"
+    assert told in tenter("runs", "show", "a1", cwd=tmp_path).out
+    assert "people have decided" not in tenter("runs", "show", "b1", cwd=tmp_path).out
+    assert run_json("runs", "show", "a1", cwd=tmp_path)["decided"] is True
+    (tmp_path / "below").mkdir()
+    elsewhere = tenter("runs", "show", "b1", "-c", "../tenter.yaml", cwd=tmp_path / "below").out
+    assert "'tenter approvals approve b1 r1 -c ../tenter.yaml' (or reject" in elsewhere

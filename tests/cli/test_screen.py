@@ -3,10 +3,12 @@
 import sys
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from tenter.agent import Waiting
 from tenter.catalogue import (
+    Approval,
     Message,
     ModelRequest,
     ModelResponse,
@@ -18,7 +20,8 @@ from tenter.catalogue import (
     ToolResult,
 )
 from tenter.cli.screen import Screen
-from tenter.harness import Step
+from tenter.cli.words import Said
+from tenter.harness import RunResult, Step
 from tenter.kernel import (
     AfterEvent,
     Blocked,
@@ -176,6 +179,52 @@ def test_the_hook_that_stopped_it_is_told_once(capsys: pytest.CaptureFixture[str
     ]
 
 
+def test_of_a_hook_that_wanted_a_person_it_is_told_why_none_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = (
+        said("policy", disposition="suspend", lifted="waived", lifted_by="nolook"),
+        said("risk", disposition="suspend", lifted="approved"),
+    )
+    ended = step("tool.invoked.pre", done("tool.invoked.post", result=ToolResult(output="paid")), trace=wanted)
+    approval = Approval(id="q1", hooks=(), digest="", by=HOSTILE)
+    told = lines(capsys, msgspec.structs.replace(ended, op=msgspec.structs.replace(ended.op, approval=approval)))
+    assert told[:2] == [
+        "  hook   policy wanted a person: waived by nolook",
+        f"  hook   risk wanted a person: approved by {SHOWN}".replace("\\u2028", " "),
+    ]
+
+
+def test_why_a_hook_failed_is_told_on_one_line_where_the_ending_does_not_tell_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trace = (
+        said("first", kind="failure", code="crashed", disposition="warn"),
+        msgspec.structs.replace(said("guard", kind="failure", code="crashed", disposition="block"), sequence=2),
+    )
+    ending = Blocked(reason="the hook 'guard' failed", code="hook_failed", hook="guard", failed=True)
+    ended = step("llm.invoked.pre", ending, trace=trace)
+    reasons = {1: f"KeyError: 'silver' {HOSTILE}", 2: "the hook 'guard' failed"}
+    assert lines(capsys, msgspec.structs.replace(ended, reasons=reasons)) == [
+        f"  hook   first failed (crashed), which was let pass: KeyError: 'silver' {SHOWN}".replace("\\u2028", " "),
+        "  blocked by the failure of guard: the hook 'guard' failed",
+    ]
+
+
+def test_what_hooks_said_is_kept_for_the_summary_with_what_no_step_told(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = said("a", disposition="pass", modified=True, point="p"), said("b", disposition="block", point="q")
+    second = msgspec.structs.replace(second, sequence=2)
+    screen = Screen(unmasked, shown=False)
+    failed = msgspec.structs.replace(step("llm.invoked.pre", Retry("x"), trace=(first,)), reasons={1: "because"})
+    screen.show(failed)
+    result = RunResult(
+        run_id="run-1", task="t", task_version=1, status="failed", trace=(first, second), started_at=0, ended_at=1
+    )
+    assert screen.said(result) == (
+        Said(hook="a", point="p", phrase="rewrote it", reason="because"),
+        Said(hook="b", point="q", phrase="blocked it"),
+    )
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.fault(43)
 def test_nothing_that_a_model_a_tool_or_a_hook_says_is_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
     request = ModelRequest(alias="a", model="m", messages=(Message(role="user"),))
@@ -219,6 +268,9 @@ def test_what_looks_like_a_secret_is_masked_before_it_is_cut(capsys: pytest.Capt
     screen = Screen(mask)
     screen.show(step("tool.invoked.pre", call=shell(command=("x" * 62) + "opensesame")))
     screen.show(step("llm.invoked.pre", Blocked(reason="opensesame", code="c", hook="guard")))
+    failed = said("broken", kind="failure", code="crashed", disposition="warn")
+    ended = step("llm.invoked.pre", Retry("x"), trace=(failed,))
+    screen.show(msgspec.structs.replace(ended, reasons={1: ("x" * 990) + "opensesame" + "x"}))
     shown = capsys.readouterr().err
     assert "opens" not in shown
     assert "blocked by guard: [redacted]" in shown

@@ -27,10 +27,29 @@ def failure(code: str, **details: Detail) -> TraceEvent:
         (failure("timeout", disposition="warn"), "failed (timeout), which was let pass"),
         (failure("crashed", disposition="block"), "failed (crashed), which blocks"),
         (failure("cancelled", disposition="pass"), "was cancelled"),
+        (outcome(disposition="suspend"), "asked for a person"),
+        (outcome(disposition="suspend", lifted="waived", lifted_by="ok"), "wanted a person: waived by ok"),
+        (outcome(disposition="suspend", lifted="overruled", lifted_by="no"), "wanted a person: overruled by no"),
+        (outcome(disposition="suspend", lifted="approved"), "wanted a person: approved"),
+        (
+            outcome(disposition="suspend", lifted="approved", recheck=True),
+            "wanted a person: approved [judged again]",
+        ),
+        (
+            failure("crashed", disposition="suspend", lifted="waived", lifted_by="ok"),
+            "failed (crashed), which wanted a person: waived by ok",
+        ),
     ],
 )
 def test_an_answer_and_a_failure_are_told_in_words(entry: TraceEvent, words: str) -> None:
     assert phrase(entry) == words
+
+
+def test_of_an_approval_it_is_told_whose_it_is() -> None:
+    assert phrase(outcome(disposition="suspend", lifted="approved"), "root") == "wanted a person: approved by root"
+    assert phrase(outcome(disposition="suspend"), "root") == "asked for a person"
+    waived = outcome(disposition="suspend", lifted="waived", lifted_by="ok")
+    assert phrase(waived, "root") == "wanted a person: waived by ok"
 
 
 @pytest.mark.parametrize("policy", get_args(Policy))

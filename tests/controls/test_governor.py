@@ -208,13 +208,14 @@ async def test_a_rule_may_hand_a_call_over_or_ask_and_the_other_checks_are_asked
 async def test_what_a_rule_and_a_risk_ask_for_is_one_request() -> None:
     decision = await judged(Attended(), event("deploy", tool=RISKY), ASK)
     assert [(one.hook, one.code, one.editable) for one in decision.requirements] == [
-        ("policy", "policy", ()),
+        ("policy", f"policy.{ASK.name}", ()),
         ("risk", "risk", ("*",)),
     ]
 
 
-def with_approval(call: ToolCallEvent, digest: str, *hooks: str) -> ToolCallEvent:
-    return call.replace(approval=Approval(id="a-1", hooks=hooks, digest=digest, by="ann"))
+def with_approval(call: ToolCallEvent, digest: str, check: str, code: str | None = None) -> ToolCallEvent:
+    asked = f"tool.invoked.pre/{check}#{check if code is None else code}"
+    return call.replace(approval=Approval(id="a-1", hooks=(check,), asked=(asked,), digest=digest, by="ann"))
 
 
 @pytest.mark.promise(10)

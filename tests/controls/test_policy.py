@@ -68,7 +68,7 @@ def test_each_rule_says_what_it_was_told_to() -> None:
     assert rules.judge(call("shell")).outcome == Escalate("ask ops (the rule 'hand-over')", queue="ops")
     timed = at_tools("ask", then="suspend", reason="sure?", editable=("command", "*"), expires_in=60.0)
     assert ToolRules([timed]).judge(call("shell")).outcome == Suspend(
-        "sure? (the rule 'ask')", code="policy", editable=("call.arguments.command", "*"), expires_in=60.0
+        "sure? (the rule 'ask')", code="policy.ask", editable=("call.arguments.command", "*"), expires_in=60.0
     )
 
 
@@ -79,6 +79,16 @@ def test_a_rule_without_a_reason_names_itself(then: Any, words: str) -> None:
     outcome = ToolRules([at_tools("mine", then=then)]).judge(call("x")).outcome
     assert outcome is not None
     assert outcome.reason == f"the rule 'mine' {words}"
+
+
+@pytest.mark.promise(10)
+def test_what_long_named_rules_ask_for_has_a_code_of_its_own_too() -> None:
+    codes: set[str] = set()
+    for names in ("a" * 64, "b" * 64), ("a" * 64, "c" * 64):
+        said = ToolRules([at_tools(name, then="suspend") for name in names]).judge(call("shell")).outcome
+        assert isinstance(said, Suspend)
+        codes.add(said.code)
+    assert len(codes) == 2
 
 
 def test_several_suspensions_are_one_request_with_every_reason_what_all_allow_and_the_soonest_end() -> None:
@@ -92,7 +102,7 @@ def test_several_suspensions_are_one_request_with_every_reason_what_all_allow_an
     assert rules.judge(call("shell")) == Judged(
         Suspend(
             "one (the rule 'a'); two (the rule 'b'); one (the rule 'c')",
-            code="policy",
+            code="policy.a.b.c",
             editable=("call.arguments.y",),
             expires_in=9.0,
             on_timeout="escalate",

@@ -1,5 +1,6 @@
 """What a run is started with is checked, and no value is told back but a number."""
 
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -28,7 +29,8 @@ def given(**arguments: Any) -> RunArguments:
         ({"correlation_id": 1.5}, "'correlation_id' of a run must be a text or None, not 1.5"),
         ({"metadata": 5}, "'metadata' of a run must be a mapping, not 5"),
         ({"loop": "x"}, "'loop' of a run must be LoopFacts or None, not str"),
-        ({"watcher": "x"}, "'watcher' of a run must be a function or None, not str"),
+        ({"watcher": asyncio.sleep}, "'watcher' of a run must be a function that is not async, or None, not function"),
+        ({"watcher": "x"}, "'watcher' of a run must be a function that is not async, or None, not str"),
         ({"environment": [("A", "b")]}, "'environment' of a run must be a mapping of names to texts, as programs"),
         ({"environment": {"A": 1}}, "'environment' of a run must be a mapping of names to texts, as programs"),
         ({"environment": {"A=B": "c"}}, "'environment' of a run must be a mapping of names to texts, as programs"),

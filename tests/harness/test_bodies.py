@@ -25,6 +25,7 @@ from tenter.catalogue import (
     ModelResponse,
     Op,
     OutputEvent,
+    RetryPolicy,
     TaskCreateEvent,
     TaskRef,
     ToolCall,
@@ -80,7 +81,7 @@ async def test_a_request_a_decision_and_a_delay_are_what_they_were_told_to_be(tm
     assert await one.request(asked) == request
     resolved = ApprovalResolvedEvent(envelope=ENVELOPE, op=OP, request=request, decision=decision)
     assert await one.decide(resolved) == decision
-    policy = {"first_seconds": 3.0, "jitter": 1.0}
+    policy = RetryPolicy(first_seconds=3.0)
     retry = ActivityRetryEvent(envelope=ENVELOPE, op=OP, operation="llm.invoked", attempt=2, policy=policy)
     assert await one.delay(retry) == 6.0
 

@@ -17,6 +17,8 @@ from tests.harness.world import (
     whole,
 )
 
+from tenter import Suspend, hook
+from tenter.catalogue import ToolCallEvent
 from tenter.harness import changes
 from tenter.harness.changes import SpecChanged
 from tenter.journal import MemoryStore, Stream
@@ -134,3 +136,39 @@ async def test_a_change_of_the_users_file_is_one_of_the_hooks(tmp_path: Path, mo
         await go_on(path, store, result.run_id)
     assert raised.value.changed == ("hooks",)
     assert (await go_on(path, store, result.run_id, accept=("hooks",))).status == "completed"
+
+
+@pytest.mark.promise(11)
+async def test_a_run_goes_on_without_a_hook_of_its_program_only_where_that_is_accepted(
+    tmp_path: Path,
+) -> None:
+    @hook("tool.before", name="guard")
+    def guard(event: ToolCallEvent) -> Suspend:
+        return Suspend("a person looks at it")
+
+    @hook("tool.before", name="more")
+    def more(event: ToolCallEvent) -> None:
+        heard.append(event.call.name)
+
+    path, heard = acting(tmp_path, ONCE, "Done."), list[str]()
+    async with processes(path, "sqlite") as made:
+        waiting = await made.harness(guard).run("work", "go")
+        await made.harness().approve(waiting.run_id, by="ann")
+        with pytest.raises(
+            SpecChanged, match=r"its program gave it the hook tool.invoked.pre guard \(app 500\)"
+        ) as raised:
+            await made.harness(more).resume(waiting.run_id)
+        assert (raised.value.changed, heard) == (("hooks",), [])
+        result = await made.harness(guard, more).resume(waiting.run_id)
+    assert (result.status, heard, acted(tmp_path)) == ("completed", ["act"], ["a"])
+
+
+async def test_what_a_run_lacks_of_its_programs_hooks_may_be_accepted(tmp_path: Path) -> None:
+    @hook("tool.before", name="guard")
+    def guard(event: ToolCallEvent) -> Suspend:
+        return Suspend("a person looks at it")
+
+    async with processes(acting(tmp_path, ONCE, "Done."), "sqlite") as made:
+        waiting = await made.harness(guard).run("work", "go")
+        result = await made.harness().resume(waiting.run_id, accept=["hooks"])
+    assert result.status == "awaiting_approval", "nobody decided on what is on record"

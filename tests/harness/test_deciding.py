@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.harness.world import BOTH, STORES
+from tests.harness.world import BOTH, STORES, act, processes, spawn, spawning
 from tests.journaled import asked, begun, entry, request
 
 from tenter.catalogue import ApprovalDecision, ApprovalReason, ApprovalRequest, DecisionKind
@@ -134,3 +134,16 @@ async def test_a_request_need_not_be_named_where_it_is_the_only_one(tmp_path: Pa
     await store.decide(msgspec.structs.replace(decision(one), request_id="q2", run_id="r2"))
     assert [await only_open(store, run) for run in ("r1", "r2")] == ["q2", "q2"]
     await store.close()
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_what_waits_is_told_of_all_runs_or_of_one_and_its_sub_runs(tmp_path: Path, kind: str) -> None:
+    path = spawning(tmp_path, [spawn("a"), "Done."], [act("a"), "Did it."], settings={"tool": {"risk": "high"}})
+    async with processes(path, kind) as made:
+        harness = made.harness()
+        waiting = [await harness.run("work", "go") for _ in range(2)]
+        every = [request.id for request in await harness.approvals()]
+        assert every == [one.id for run in waiting for one in run.approvals]
+        assert await harness.approvals(waiting[1].run_id) == waiting[1].approvals
+        await harness.approve(waiting[0].run_id, by="ann")
+        assert await made.harness().approvals() == waiting[1].approvals

@@ -103,8 +103,8 @@ async def test_wherever_the_journal_stops_taking_entries_the_run_ends_failed_and
             assert "make room" in result.error.message
             assert "error journal" in witness.heard
             assert_trace(result, ["note journal full"])
-    # Once the end is on record (its status, and in four more entries what is told of it), it stands.
-    assert ended == {"failed": whole - 3, "completed": 3}
+    # Once the end is on record (its status; then what is told of it, and that the run is let go of), it stands.
+    assert ended == {"failed": whole - 4, "completed": 4}
 
 
 @pytest.mark.fault(38)
@@ -143,7 +143,7 @@ async def test_content_that_no_journal_takes_ends_the_run_failed_on_record(tmp_p
 
 async def test_an_end_that_cannot_be_recorded_is_not_the_end_that_counts(tmp_path: Path) -> None:
     path = project(tmp_path, "Done.")
-    store, witness = Failing(await appends_of(path) - 4), Witness()
+    store, witness = Failing(await appends_of(path) - 5), Witness()
     async with Harness.from_file(path, hooks=[witness], store=store) as harness:
         result = await harness.run("work")
     assert result.status == "failed"
@@ -156,19 +156,61 @@ async def test_an_end_that_cannot_be_recorded_is_not_the_end_that_counts(tmp_pat
     ]
 
 
-async def test_an_error_of_our_own_is_raised_after_the_run_ended_failed(tmp_path: Path) -> None:
+async def test_an_end_that_somebody_asked_for_and_no_journal_takes_is_failed_to_both_callers(tmp_path: Path) -> None:
+    class Unwilling(MemoryStore):
+        async def append(self, stream: Stream, entries: Sequence[Entry], **named: Any) -> Any:
+            if entries[0].kind == "status":
+                raise JournalError("full", "the journal is full")
+            return await super().append(stream, entries, **named)
+
+    store, running, witness = Unwilling(), Pausing("running"), Witness()
+    async with Harness.from_file(project(tmp_path), hooks=[running, witness], store=store) as harness:
+        task = await begun(harness, running)
+        told = await asyncio.wait_for(harness.cancel(await only_run(store)), 5)
+        result = await asyncio.wait_for(task, 5)
+    assert told is not None
+    assert (told.status, result.status, told.error) == ("failed", "failed", result.error)
+    assert witness.heard == ["running->cancelled", "error journal", "cancelled->failed", "end failed"]
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+async def test_a_run_that_is_asked_to_end_while_its_failure_is_told_fails_for_both_callers(
+    tmp_path: Path, has_room: bool
+) -> None:
+    store, ending, witness = Failing(6), Pausing(at_end=True), Witness()
+    async with Harness.from_file(project(tmp_path), hooks=[ending, witness], store=store) as harness:
+        task = await begun(harness, ending)
+        asking = asyncio.ensure_future(harness.cancel(await only_run(store)))
+        await asyncio.wait({asking}, timeout=0.01)
+        store.left = 10_000 if has_room else 0
+        ending.go_on.set()
+        told, result = await asyncio.wait_for(asyncio.gather(asking, task), 5)
+    assert told is not None
+    assert (told.status, result.status, told.error) == ("failed", "failed", result.error)
+    assert [said for said in witness.heard if said.startswith("end")] == ["end failed"]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+async def test_an_error_of_our_own_is_raised_after_the_run_ended_failed(tmp_path: Path, asked: bool) -> None:
     class Broken(MemoryStore):
         async def append(self, stream: Stream, entries: Sequence[Entry], **named: Any) -> Any:
             if entries[0].kind == "acted":
                 raise ZeroDivisionError("a bug")
             return await super().append(stream, entries, **named)
 
-    store, witness = Broken(), Witness()
-    async with Harness.from_file(project(tmp_path), hooks=[witness], store=store) as harness:
-        with pytest.raises(ZeroDivisionError):
-            await harness.run("work")
+    store, ending, witness = Broken(), Pausing(at_end=True), Witness()
+    async with Harness.from_file(project(tmp_path), hooks=[witness, ending], store=store) as harness:
+        task = await begun(harness, ending)
         run_id = await only_run(store)
+        asking = asyncio.ensure_future(harness.cancel(run_id)) if asked else None
+        if asking is not None:
+            await asyncio.wait({asking}, timeout=0.01)
+        ending.go_on.set()
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.wait_for(task, 5)
+        told = None if asking is None else await asyncio.wait_for(asking, 5)
         assert await statuses(store, run_id) == ["failed"]
+    assert (None if told is None else told.status) == ("failed" if asked else None)
     assert witness.heard == ["pending->running", "running->failed", "end failed"]
 
 
@@ -285,7 +327,9 @@ async def test_a_run_that_is_cancelled_while_its_end_is_told_has_the_end_that_it
             await asyncio.wait_for(task, 5)
         run_id = await only_run(store)
         assert await statuses(store, run_id) == ["completed"]
-        assert (await journal(store, run_id))[-1].entry.content["outcome"] == "done"
+        (*_, told, released) = await journal(store, run_id)
+        assert told.entry.content["outcome"] == "done"
+        assert released.entry.kind == "released"
     assert witness.heard == ["pending->running", "running->completed", "end completed"]
 
 

@@ -3,11 +3,18 @@
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.harness.world import calls, journal, of_kind, project, with_model
+from tests.harness.world import (
+    calls,
+    journal,
+    of_kind,
+    project,
+    with_model,
+)
 
 from tenter import Harness, Hook, Retry, RunResult, hook
 from tenter.catalogue import (
@@ -448,3 +455,19 @@ async def test_the_programs_of_a_run_get_the_variables_that_it_was_given_besides
         assert last[-1].endswith("in a loop and PATH")
         await harness.run("work", "go")
         assert last[-1].endswith("\n and PATH")
+
+
+@pytest.mark.parametrize("run_id", [None, 7, "\ud800"])
+async def test_what_is_no_id_of_a_run_is_refused_by_every_call_that_takes_one(tmp_path: Path, run_id: Any) -> None:
+    async with Harness.from_file(project(tmp_path), store=MemoryStore()) as harness:
+        for call in (harness.resume, harness.cancel, partial(harness.approve, by="ada")):
+            with pytest.raises(TenterError, match="the id of a run must be a text"):
+                await call(run_id)
+
+
+async def test_a_harness_that_was_closed_takes_no_decisions_and_says_so(tmp_path: Path) -> None:
+    harness = Harness.from_file(project(tmp_path), store=MemoryStore())
+    await harness.close()
+    for call in (partial(harness.approve, "r1", by="ada"), partial(harness.reject, "r1", by="ada"), harness.approvals):
+        with pytest.raises(TenterError, match="this harness was closed"):
+            await call()

@@ -5,7 +5,10 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,8 +18,19 @@ from tests.outside import comes_true
 from tenter import Harness
 from tenter.executors import ProcessId, this_process
 from tenter.executors.process_id import started_by_proc
-from tenter.harness.held import HERE, Holder, RunHeld, check_free, claim, claim_of, claimed, is_here, kept_here
-from tenter.journal import Entry, JournalError, MemoryStore, SqliteStore, Store, Stream, StreamSummary
+from tenter.harness.held import (
+    HERE,
+    Holder,
+    RunHeld,
+    begun_here,
+    check_free,
+    claim,
+    claim_of,
+    claimed,
+    is_here,
+    kept_here,
+)
+from tenter.journal import Entry, Head, JournalError, MemoryStore, SqliteStore, Store, Stream, StreamSummary
 from tenter.kernel import TenterError
 from tenter.testing import FakeClock
 
@@ -164,14 +178,102 @@ async def test_what_cannot_be_gone_on_with_is_let_go_of_as_it_was(status: str | 
     assert lines(await journal(store, "r1"))[-2:] == ["resumed", "released"]
 
 
-async def test_what_ended_meanwhile_is_not_let_go_of() -> None:
+@pytest.mark.parametrize("error", [None, ZeroDivisionError])
+async def test_what_ended_meanwhile_is_let_go_of_with_its_end(error: type[Exception] | None) -> None:
     store = MemoryStore()
     await begun(store)
-    held = claimed(store, STREAM, by="ada", clock=FakeClock(NOW))
-    await held.__aenter__()
+    with suppress(ZeroDivisionError):
+        async with claimed(store, STREAM, by="ada", clock=FakeClock(NOW)):
+            await store.append(STREAM, [Entry(kind="status", time=2, content={"status": "failed"})])
+            if error is not None:
+                raise error
+    assert lines(await journal(store, "r1")) == ["run", "resumed", "status", "released"]
+    after = await store.summary(STREAM)
+    assert after is not None
+    assert (after.status, after.holder) == ("failed", "")
+
+
+class Ended(MemoryStore):
+    """Another process, which has the run when it is first looked at, brings it to its end before it is claimed."""
+
+    looks = 0
+
+    async def head(self, stream: Stream) -> Head:
+        self.looks += 1
+        if self.looks == 1:
+            await super().append(stream, [Entry(kind="status", time=5, content={"status": "completed"})])
+            await super().append(stream, [Entry(kind="released", time=5, content={"status": "completed"})])
+        return await super().head(stream)
+
+
+@pytest.mark.fault(46)
+@pytest.mark.parametrize("error", [None, asyncio.CancelledError])
+async def test_a_run_that_ended_before_it_was_claimed_stays_ended_and_nobody_has_it(
+    error: type[BaseException] | None,
+) -> None:
+    store = Ended()
+    gone = {"process": ProcessId(7, "gone"), "host": socket.gethostname()}
+    await begun(store, **gone)
+    await store.append(STREAM, [Entry(kind="status", time=2, content={"status": "running"})])
+    with suppress(asyncio.CancelledError):
+        async with claimed(store, STREAM, by="ada", clock=FakeClock(NOW)) as before:
+            assert before.status == "completed"
+            if error is not None:
+                raise error
+    after = await store.summary(STREAM)
+    assert after is not None
+    assert (after.status, after.holder) == ("completed", "")
+    assert lines(await journal(store, "r1"))[-2:] == ["resumed", "released"]
+
+
+class CutShort(MemoryStore):
+    """The caller is cancelled while its claim goes to disk."""
+
+    async def append(
+        self, stream: Stream, entries: Sequence[Entry], *, durable: bool = False, expected_head: str | None = None
+    ) -> Head:
+        head = await super().append(stream, entries, durable=durable, expected_head=expected_head)
+        if entries[0].kind == "resumed":
+            raise asyncio.CancelledError
+        return head
+
+
+@pytest.mark.parametrize("status", ["awaiting_approval", "completed"])
+async def test_a_claim_that_is_cut_short_lets_go_of_the_run_as_it_was(status: str) -> None:
+    store = CutShort()
+    await begun(store)
+    await store.append(STREAM, [Entry(kind="status", time=2, content={"status": status})])
+    with pytest.raises(asyncio.CancelledError):
+        await claim(store, STREAM, by="ada", now=NOW)
+    after = await store.summary(STREAM)
+    assert after is not None
+    assert (after.status, after.holder) == (status, "")
+
+
+@pytest.mark.fault(45)
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_run_that_is_over_is_held_by_who_tells_of_its_end(tmp_path: Path, kind: str) -> None:
+    store, parent = STORES[kind](tmp_path), process_of(os.getppid())
+    await begun(store, process=parent, host=socket.gethostname())
     await store.append(STREAM, [Entry(kind="status", time=2, content={"status": "failed"})])
-    assert await held.__aexit__(ValueError, ValueError(), None) is False
-    assert lines(await journal(store, "r1")) == ["run", "resumed", "status"]
+    with pytest.raises(RunHeld, match=rf"'r1' ended failed, which is being told in process {parent.pid} since {SINCE}"):
+        await claim(store, STREAM, by="", now=NOW)
+    await store.append(STREAM, [Entry(kind="released", time=2, content={"status": "failed"})])
+    assert (await claim(store, STREAM, by="", now=NOW)).status == "failed"
+    await store.close()
+
+
+async def test_a_run_that_was_begun_here_is_let_go_of_once_it_is_over() -> None:
+    store, clock = MemoryStore(), FakeClock(NOW)
+    async with begun_here(store, STREAM, clock=clock):
+        assert is_here(store, STREAM)
+        await begun(store, **claim_of(""))
+    assert lines(await journal(store, "r1")) == ["run"]
+    async with begun_here(store, STREAM, clock=clock):
+        await store.append(STREAM, [Entry(kind="status", time=2, content={"status": "blocked"})])
+    after = await store.summary(STREAM)
+    assert after is not None
+    assert (after.status, after.holder) == ("blocked", "")
 
 
 @pytest.mark.fault(45)
@@ -290,6 +392,17 @@ async def test_of_two_processes_that_go_on_at_once_one_does_and_the_other_hears_
             child.communicate(timeout=10)
     assert f"run '{waiting.run_id}' goes on in process {winner.pid} since 2" in heard
     assert done.split() == ["acting", "completed"]
+
+
+@pytest.mark.parametrize("accept", ["holderr", ["task", "holder"]])
+async def test_who_ends_a_run_may_accept_nothing_but_that_its_holder_is_gone(tmp_path: Path, accept: Any) -> None:
+    path, store = acting(tmp_path, act("a"), tool={"risk": "high"}), MemoryStore()
+    harness = Harness.from_file(path, store=store)
+    waiting = await harness.run("work", "go")
+    with pytest.raises(TenterError, match="is nothing that can be accepted here; there is 'holder'"):
+        await harness.cancel(waiting.run_id, accept=accept)
+    assert len(await harness.approvals(waiting.run_id)) == 1
+    assert (await harness.cancel(waiting.run_id, accept="holder")) is not None
 
 
 async def test_a_journal_that_is_closed_raises_what_it_does() -> None:

@@ -9,7 +9,7 @@ from tenter.catalogue import ToolResult
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import tool
 from tenter.harness.errors import ToolError
-from tenter.harness.invocation import invoke, result_of, told
+from tenter.harness.invocation import invoke, told, tool_result
 
 
 @tool
@@ -34,12 +34,12 @@ def test_arguments_that_do_not_fit_are_refused_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("value", "output"), [(None, ""), ("text", "text"), ([1, None], "[1,null]")])
 def test_a_value_becomes_text_or_json(value: object, output: str) -> None:
-    assert result_of(add, value) == ToolResult(output=output)
+    assert tool_result(add, value) == ToolResult(output=output)
 
 
 def test_a_result_stays_what_it_is() -> None:
     result = ToolResult(output="o", is_error=True, untrusted=True)
-    assert result_of(add, result) is result
+    assert tool_result(add, result) is result
 
 
 def test_the_text_of_a_tool_error_is_all_of_it_and_another_exception_is_named() -> None:

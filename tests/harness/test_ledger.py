@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from tests.harness.world import journal
 
-from tenter.harness.ledger import Ledger
+from tenter.harness.ledger import Ledger, RunExists
 from tenter.journal import Entry, Head, JournalError, MemoryStore, Stream
 from tenter.kernel import Trace
 from tenter.testing import FakeClock
@@ -80,3 +80,22 @@ async def test_the_missing_record_of_a_hook_stops_the_run_until_it_is_let_go() -
         kept.check()
     kept.let_go()
     kept.check()
+
+
+async def test_a_run_whose_first_entry_was_refused_has_no_other() -> None:
+    store = Refusing(JournalError("io", "the disk refused"))
+    kept = ledger(store)
+    with pytest.raises(JournalError, match="the disk refused"):
+        await kept.begin(lambda: kept.entry("run", {"task": "a"}))
+    store.broken = None
+    await kept.append(lambda: kept.entry("status", {"status": "failed"}))
+    assert await journal(store, "run-1") == []
+
+
+async def test_a_run_that_is_there_already_is_not_begun_again() -> None:
+    store = MemoryStore()
+    one, another = ledger(store), ledger(store)
+    await one.begin(lambda: one.entry("run", {"task": "a"}))
+    with pytest.raises(RunExists, match="the run 'run-1' already"):
+        await another.begin(lambda: another.entry("run", {"task": "b"}))
+    assert [recorded.entry.content for recorded in await journal(store, "run-1")] == [{"task": "a"}]

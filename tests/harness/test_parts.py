@@ -5,7 +5,7 @@ from tests.harness.test_local import INPUT, START, engine
 from tenter.catalogue import REQUEST_RECEIVED, InputEvent
 from tenter.harness.parts import Step
 from tenter.journal import MemoryStore
-from tenter.kernel import Block, Blocked, Done, Trace, hook
+from tenter.kernel import Block, Blocked, hook
 
 
 async def test_whoever_watches_hears_of_beginnings_and_endings_with_what_hooks_decided() -> None:
@@ -26,19 +26,3 @@ async def test_whoever_watches_hears_of_beginnings_and_endings_with_what_hooks_d
     ]
     assert isinstance(steps[-1].ending, Blocked)
     assert [entry.source for entry in steps[-1].trace if entry.kind == "outcome"] == ["guard"]
-
-
-async def test_a_watcher_that_raises_is_told_no_more_and_stops_nothing() -> None:
-    told, trace = list[Step](), Trace()
-
-    def watch(step: Step) -> None:
-        told.append(step)
-        raise BrokenPipeError
-
-    one = engine(MemoryStore(), watcher=watch, trace=trace)
-    assert isinstance(await one.run("0.request.received.0", REQUEST_RECEIVED, INPUT), Done)
-    assert len(told) == 1
-    notes = [entry for entry in trace.events() if entry.kind == "note"]
-    assert [(note.source, note.code, dict(note.details)) for note in notes] == [
-        ("watcher", "raised", {"exception": "BrokenPipeError"})
-    ]

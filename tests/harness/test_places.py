@@ -17,7 +17,8 @@ def test_with_a_new_step_what_was_of_the_one_before_is_forgotten() -> None:
         path = f"{step}.tool.invoked.0"
         assert places.next(path) == 1
         places.executions[path], places.times[path], places.worked[path] = 2, 3.0, INPUT
-    for kept in (places.passes, places.executions, places.times, places.worked):
+        places.once[path] = True
+    for kept in (places.passes, places.executions, places.times, places.worked, places.once):
         assert list(kept) == ["199.tool.invoked.0"]
 
 

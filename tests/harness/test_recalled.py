@@ -11,6 +11,7 @@ from tests.harness.world import ENVELOPE, OP, calls, only_run, project
 
 from tenter.agent import Waiting
 from tenter.catalogue import (
+    ACTIVITY_RETRIED,
     HELP_DECIDED,
     LLM_INVOKED,
     RUN,
@@ -19,6 +20,7 @@ from tenter.catalogue import (
     TASK_STATE_CHANGED,
     TOOL_CALLS_EXTRACTED,
     TOOL_INVOKED,
+    ActivityRetryEvent,
     Approval,
     ApprovalDecision,
     ApprovalReason,
@@ -31,6 +33,7 @@ from tenter.catalogue import (
     ModelResponse,
     ModelResponseEvent,
     OutputEvent,
+    RetryPolicy,
     RunStartEvent,
     SubtaskResult,
     SubtaskSpawnedEvent,
@@ -60,6 +63,7 @@ from tenter.kernel import (
     Escalated,
     Event,
     Failed,
+    FrozenDict,
     Operation,
     Phase,
     Requirement,
@@ -146,7 +150,7 @@ async def recorded(
     found = await (await Recording.begin(store, STREAM)).next(turn.op.path, turn.op.pass_, turn.phase)
     assert found is not None
     follower = Recorder()
-    assert follower.input_digest(turn, event) == found.input
+    assert follower.input_digest(event) == found.input
     return follower.follow(turn, event, found)
 
 
@@ -161,7 +165,7 @@ async def test_a_tool_call_comes_back_as_it_was_made(  # what hypothesis draws
     )
     ended = acted if told == worked else acted.replace(result=told)
     found = await recorded(turn, event, Done(ended), before=before, worked=acted)
-    assert acting_event(turn, event, found) == before
+    assert acting_event(event, found) == before
     assert acted_event(turn, event, found) == acted
     assert ending_of(turn, event, found) == Done(ended)
 
@@ -178,7 +182,7 @@ async def test_a_request_and_its_response_come_back_as_they_were(
     before = asking(sent, temperature=temperature)
     acted = ModelResponseEvent(envelope=ENVELOPE, op=OP, request=before.request, response=worked)
     found = await recorded(turn, event, Done(acted.replace(response=told)), before=before, worked=acted)
-    assert acting_event(turn, event, found) == before
+    assert acting_event(event, found) == before
     assert acted_event(turn, event, found) == acted
     assert ending_of(turn, event, found) == Done(acted.replace(response=told))
 
@@ -295,17 +299,30 @@ async def test_a_tool_that_a_hook_named_is_looked_up_where_it_is_known() -> None
     other = ToolInfo(name="other", description="another")
     turn, before = Pass(TOOL_INVOKED, OP), CALL.replace(tool=other)
     found = await recorded(turn, CALL, None, before=before)
-    assert acting_event(turn, CALL, found, tools={"other": other}) == before
-    assert acting_event(turn, CALL, found) == CALL.replace(tool=ToolInfo(name="other"))
+    assert acting_event(CALL, found, tools={"other": other}) == before
+    assert acting_event(CALL, found) == CALL.replace(tool=ToolInfo(name="other"))
     none = await recorded(turn, CALL, None, before=CALL.replace(tool=None))
-    assert acting_event(turn, CALL, none) == CALL.replace(tool=None)
+    assert acting_event(CALL, none) == CALL.replace(tool=None)
+
+
+async def test_a_retry_policy_that_was_recorded_as_a_mapping_comes_back_as_one() -> None:
+    policy = RetryPolicy(jitter=0.25)
+    turn = Pass(ACTIVITY_RETRIED, OP)
+    event = ActivityRetryEvent(envelope=ENVELOPE, op=OP, operation="llm.invoked", attempt=1, policy=policy)
+    then = event.replace(policy=FrozenDict(msgspec.structs.asdict(policy)))
+    changed = then.replace(policy=FrozenDict({"first_seconds": 8, "attempts": 3}))
+    found = await recorded(turn, then, None, before=changed)
+    assert Recorder().input_digest(event) == found.input
+    assert acting_event(event, found) == event.replace(policy=RetryPolicy(first_seconds=8.0, attempts=3))
+    as_told = await recorded(turn, then, None, before=then)
+    assert acting_event(event, as_told) == event
 
 
 async def test_what_the_pre_chain_left_alone_is_the_event_of_the_loop_itself() -> None:
     found = await recorded(Pass(TOOL_INVOKED, OP), CALL, Done(AFTER), before=CALL, worked=AFTER)
-    assert acting_event(Pass(TOOL_INVOKED, OP), CALL, found) is CALL
+    assert acting_event(CALL, found) is CALL
     never = await recorded(Pass(TOOL_INVOKED, OP), CALL, ENDINGS[0])
-    assert acting_event(Pass(TOOL_INVOKED, OP), CALL, never) is CALL
+    assert acting_event(CALL, never) is CALL
 
 
 @pytest.mark.parametrize("content", [{"outcome": "of the future"}, {"outcome": "suspended"}, {}])
@@ -381,7 +398,7 @@ async def test_all_that_happened_in_a_run_is_recalled_as_it_was(
             turn, event = Pass(operations[step.operation], step.op, phase), events[place]
             found = await recording.next(step.op.path, step.op.pass_, phase)
             assert found is not None
-            assert recorder.input_digest(turn, event) == found.input
+            assert recorder.input_digest(event) == found.input
             found = recorder.follow(turn, event, found)
             assert same(ending_of(turn, event, found), step.ending), step.op.path
             recalled += 1

@@ -75,7 +75,7 @@ def test_the_end_tells_how_long_the_trace_was() -> None:
 def test_the_digest_of_an_input_is_that_of_its_entry() -> None:
     event = asking(Message(role="user", content="a"))
     turn = Pass(LLM_INVOKED, OP)
-    assert Recorder().input_digest(turn, event) == Recorder().started(turn, event, 1.0).content["input"]
+    assert Recorder().input_digest(event) == Recorder().started(turn, event, 1.0).content["input"]
 
 
 def test_a_result_that_the_post_chain_changed_is_on_record_as_well() -> None:

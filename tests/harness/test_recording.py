@@ -80,6 +80,13 @@ async def test_a_pass_is_given_as_it_was_recorded_and_once() -> None:
     assert await recording.next("1.tool.invoked.0", 1) is None
 
 
+async def test_that_a_pass_is_on_record_is_told_without_giving_it() -> None:
+    recording = await recording_of(*steps(("1.tool.invoked.0", 1), 1_500_000))
+    assert [await recording.holds("1.tool.invoked.0", number) for number in (1, 2)] == [True, False]
+    assert await recording.next("1.tool.invoked.0", 1) is not None
+    assert not await recording.holds("1.tool.invoked.0", 1)
+
+
 @given(st.data())
 async def test_passes_side_by_side_are_given_whatever_the_order_of_entries_and_of_asking(data: st.DataObject) -> None:
     keys = data.draw(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 3)), unique=True, max_size=6))

@@ -1,14 +1,15 @@
 """Runs that another process goes on with: what they may rest on, what is left of them, and who hears of their end."""
 
+import asyncio
 import json
+import socket
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from tests.harness.world import (
     ACT,
@@ -26,6 +27,8 @@ from tests.harness.world import (
     of_kind,
     processes,
     project,
+    spawn,
+    spawning,
     statuses,
     whole,
 )
@@ -33,15 +36,20 @@ from tests.harness.world import (
 from tenter import Harness, Hook, Suspend, hook
 from tenter.catalogue import (
     CATALOGUE,
+    ErrorInfo,
     ModelRequestEvent,
     RunEndEvent,
     RunErrorEvent,
     TaskStateChangedEvent,
     ToolCallEvent,
 )
+from tenter.executors import ProcessId
+from tenter.harness import held, recording
+from tenter.harness.held import claimed
 from tenter.harness.replay import ReplayDiverged
+from tenter.harness.resuming import end_on_record
 from tenter.harness.setup import Given, set_up
-from tenter.journal import Entry, MemoryStore, Recorded, SqliteStore, Stream
+from tenter.journal import Entry, MemoryStore, Recorded, SqliteStore, Store, Stream
 from tenter.kernel import Declaration, Event, TenterError
 from tenter.testing import FakeClock, FakeRandom
 
@@ -78,7 +86,8 @@ async def test_wherever_its_process_ended_a_run_comes_to_the_same_end_and_nothin
     setup = set_up(path, (look,), Given(store=MemoryStore(), clock=FakeClock()))
     reasons: dict[str, int] = {}
     first = 1 if risk == "medium" else [one.entry.kind for one in records].index("approval_requested")
-    for entries in range(first, len(records)):
+    assert records[-1].entry.kind == "released"
+    for entries in range(first, len(records) - 1):  # before that its end was told
         (tmp_path / "acted").unlink(missing_ok=True)
         store, done, began = MemoryStore(), records[:entries], of_kind(records[:entries], "acting", TOOL)
         await cut(source, run_id, entries, store)
@@ -269,18 +278,6 @@ async def test_only_a_run_that_is_there_can_be_gone_on_with(tmp_path: Path) -> N
                 await made.harness().cancel(run_id)
 
 
-@pytest.mark.parametrize("missing", ["seed", "envelope", "limits"])
-async def test_a_run_of_an_earlier_version_says_that_it_cannot_be_gone_on_with(tmp_path: Path, missing: str) -> None:
-    path = project(tmp_path)
-    source, result = await whole(path)
-    (first, *_) = await journal(source, result.run_id)
-    content: Mapping[str, Any] = {key: value for key, value in first.entry.content.items() if key != missing}
-    store = MemoryStore()
-    await store.append(Stream("run", result.run_id), [msgspec.structs.replace(first.entry, content=content)])
-    with pytest.raises(TenterError, match="this run cannot be gone on with: .*" + missing):
-        await go_on(path, store, result.run_id)
-
-
 async def test_a_run_of_a_task_that_is_gone_says_so(tmp_path: Path) -> None:
     path = project(tmp_path)
     source, result = await whole(path)
@@ -370,6 +367,76 @@ async def test_a_run_of_a_task_that_is_gone_can_be_cancelled_on_record(tmp_path:
     assert (result.status, result.task, ends.heard) == ("cancelled", "work", [])
 
 
+async def standings(store: Store) -> list[str]:
+    """The status of each run that has ended and that nobody has, the last begun first."""
+    return [one.status for one in await store.streams("run") if one.ended is not None and not one.holder]
+
+
+CHANGED = {"tool": {"risk": "high"}, "work": {"tools": ["act"]}}
+"""What a run of `spawning` cannot be followed with any more: its first request would name another tool."""
+
+
+async def test_a_sub_run_that_a_changed_run_does_not_come_to_any_more_is_cancelled_with_it(tmp_path: Path) -> None:
+    store, ends = MemoryStore(), Ends()
+    path = spawning(tmp_path, [spawn("x"), "Done."], [ONCE, "part done"], settings={"tool": {"risk": "high"}})
+    waiting = await Harness.from_file(path, store=store).run("work", "go")
+    path = spawning(tmp_path, [spawn("x"), "Done."], [ONCE, "part done"], settings=CHANGED)
+    result = await Harness.from_file(path, hooks=[ends], store=store).cancel(waiting.run_id, by="ada")
+    assert result is not None
+    assert result.status == "cancelled"
+    assert await standings(store) == ["cancelled", "cancelled"]
+    assert await store.approvals() == []
+    assert [said.split()[1] for said in ends.heard] == ["cancelled"]
+
+
+async def test_a_sub_run_ends_with_a_run_that_is_cancelled_before_it_comes_to_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Pausing(MemoryStore):
+        async def read(self, stream: Stream, *, after: int = 0, **named: Any) -> AsyncGenerator[Recorded]:
+            if after and not reached.is_set():
+                reached.set()
+                await asyncio.Event().wait()
+            async for recorded in super().read(stream, after=after, **named):
+                yield recorded
+
+    store, reached = Pausing(), asyncio.Event()
+    path = spawning(tmp_path, [spawn("x"), "Done."], [ONCE, "part done"], settings={"tool": {"risk": "high"}})
+    harness = Harness.from_file(path, store=store)
+    run_id = (await harness.run("work", "go")).run_id
+    monkeypatch.setattr(recording, "PAGE", 4)
+    task = asyncio.ensure_future(harness.resume(run_id))
+    await asyncio.wait_for(reached.wait(), 5)
+    assert await asyncio.wait_for(harness.cancel(run_id), 5) is not None
+    assert (await asyncio.wait_for(task, 5)).status == "cancelled"
+    assert await standings(store) == ["cancelled", "cancelled"]
+
+
+async def test_a_sub_run_whose_run_is_over_can_be_ended_with_the_name_of_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def end(run_id: str) -> int:
+        left.append(run_id)
+        return 0
+
+    left: list[str] = []
+    monkeypatch.setattr(held, "end_leftovers", end)
+    store = MemoryStore()
+    path = spawning(tmp_path, [spawn("x"), "Done."], [ONCE, "part done"], settings={"tool": {"risk": "high"}})
+    harness = Harness.from_file(path, store=store)
+    run_id = (await harness.run("work", "go")).run_id
+    await store.append(Stream("run", run_id), [Entry(kind="status", time=1, content={"status": "cancelled"})])
+    (part,) = [one.stream for one in await store.streams("run") if one.parent]
+    died = {**held.claim_of(""), "process": ProcessId(pid=2**22 + 1, started="1")}
+    await store.append(part, [Entry(kind="resumed", time=1, content=died)])
+    with pytest.raises(TenterError, match="is over: it ended cancelled; what it had spawned had not, and ended now"):
+        await harness.cancel(run_id)
+    assert await standings(store) == ["cancelled", "cancelled"]
+    assert (left, await store.approvals()) == ([part.id], [])
+    with pytest.raises(TenterError, match=r"is over: it ended cancelled$"):
+        await harness.cancel(run_id)
+
+
 @pytest.mark.parametrize("place", [1, 3, 5])
 async def test_a_run_with_a_damaged_entry_can_be_cancelled(tmp_path: Path, place: int) -> None:
     @hook("tool.before", name="ask")
@@ -393,3 +460,23 @@ async def test_a_run_with_a_damaged_entry_can_be_cancelled(tmp_path: Path, place
     await harness.close()
     assert summary is not None
     assert (summary.status, summary.ended is None) == ("cancelled", False)
+
+
+async def test_what_the_runs_below_a_run_left_running_ends_with_it_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock, ended = MemoryStore(), FakeClock(), list[str]()
+
+    async def end_leftovers(run_id: str) -> int:
+        ended.append(run_id)
+        return 1
+
+    monkeypatch.setattr("tenter.harness.held.end_leftovers", end_leftovers)
+    gone = {"process": ProcessId(7, "gone"), "host": socket.gethostname()}
+    for run_id, parent in (("outer", None), ("inner", "outer"), ("innermost", "inner")):
+        content = {"task": "work", "envelope": {"parent_run_id": parent}, **gone}
+        await store.append(Stream("run", run_id), [Entry(kind="run", time=1, content=content)])
+    stream, error = Stream("run", "outer"), ErrorInfo(code="cancelled", message="enough")
+    async with claimed(store, stream, by="ada", clock=clock):
+        await end_on_record(store, stream, error, now=clock.now())
+    assert ended == ["outer", "innermost", "inner"]
+    listed = [(one.stream.id, one.status, one.holder) for one in await store.streams("run")]
+    assert listed == [(run_id, "cancelled", "") for run_id in ("innermost", "inner", "outer")]

@@ -27,17 +27,16 @@ from tests.harness.world import (
 from tests.outside import alive_with, comes_true, leaves_nothing
 
 from tenter import Harness, Hook, RunResult, hook
-from tenter.agent import LOOP_VERSION
 from tenter.catalogue import (
     HelpRequestEvent,
-    Limits,
     ModelRequestEvent,
     ModelResponse,
     RunEndEvent,
     TaskStateChangedEvent,
 )
 from tenter.harness import watching
-from tenter.journal import JournalError, MemoryStore, Stream, verify
+from tenter.harness.held import HERE
+from tenter.journal import ApprovalRow, JournalError, MemoryStore, Store, Stream, StreamSummary, verify
 from tenter.kernel import TenterError
 from tenter.testing import FakeClock, FakeModel, FakeRandom, assert_trace
 
@@ -72,30 +71,6 @@ async def running(harness: Harness, witness: Witness) -> "asyncio.Task[RunResult
     task = asyncio.ensure_future(harness.run("work", "go"))
     await asyncio.wait_for(witness.reached.wait(), 5)
     return task
-
-
-@pytest.mark.parametrize("kind", BOTH)
-async def test_a_run_that_goes_on_here_is_ended_and_both_callers_get_its_end(tmp_path: Path, kind: str) -> None:
-    witness = Witness(pausing=True)
-    async with processes(project(tmp_path), kind) as made:
-        harness = made.harness(witness)
-        task = await running(harness, witness)
-        run_id = await only_run(made.store)
-        told = await asyncio.wait_for(harness.cancel(run_id, by="ada", reason="enough"), 5)
-        result = await asyncio.wait_for(task, 5)
-        assert await statuses(made.store, run_id) == ["cancelled"]
-        with pytest.raises(TenterError, match=f"the run {run_id} is over: it ended cancelled"):
-            await harness.cancel(run_id)
-    assert told is not None
-    assert told.error == result.error
-    assert (told.status, result.status, result.output) == ("cancelled", "cancelled", None)
-    assert result.error is not None
-    assert (result.error.code, result.error.message) == ("cancelled", "the run was cancelled by ada: enough")
-    assert witness.heard == [
-        "pending->running",
-        "running->cancelled",
-        "end cancelled: the run was cancelled by ada: enough",
-    ]
 
 
 @pytest.mark.timed
@@ -220,7 +195,7 @@ async def test_a_run_whose_process_is_gone_is_ended_and_does_nothing_more(tmp_pa
     assert result is not None
     assert (result.status, acted(tmp_path)) == ("cancelled", [])
     assert [said for said in witness.heard if said.startswith("end")] == ["end cancelled: the run was cancelled"]
-    assert lines(records)[-2:] == ["started 0.run.0", "finished 0.run.0"]
+    assert lines(records)[-3:] == ["started 0.run.0", "finished 0.run.0", "released"]
 
 
 async def test_a_program_that_a_run_started_ends_with_it(tmp_path: Path) -> None:
@@ -260,27 +235,6 @@ async def test_a_run_is_ended_with_its_sub_runs_and_no_sub_run_alone(tmp_path: P
     assert acted(tmp_path) == []
 
 
-@pytest.mark.parametrize("kind", BOTH)
-async def test_the_first_entry_says_all_that_a_run_is_gone_on_with(tmp_path: Path, kind: str) -> None:
-    async with processes(acting(tmp_path, "Done."), kind) as made:
-        harness = made.harness(clock=FakeClock(), random=FakeRandom())
-        result = await harness.run("work", "go", deadline=2e9, max_steps=7)
-        (first,) = of_kind(await journal(made.store, result.run_id), "run")
-        head = await made.store.head(Stream("run", result.run_id))
-    assert (first["loop_version"], first["root"], first["depth"], first["began"]) == (
-        LOOP_VERSION,
-        "",
-        1,
-        result.started_at,
-    )
-    assert set(first["parts"]) == {"task", "models", "tools", "hooks", "policy"}
-    assert {"process", "host", "seed", "spec", "envelope", "input"} <= set(first)
-    assert (first["limits"]["deadline"], first["limits"]["max_steps"]) == (2e9, 7)
-    assert first["limits"] == {"deadline": 2e9, "max_steps": 7, "budgets": first["limits"]["budgets"]}
-    assert Limits().budgets.tokens is None
-    assert result.journal_head == head.hash
-
-
 async def test_the_head_is_empty_where_the_journal_does_not_tell_any_more(tmp_path: Path) -> None:
     store = MemoryStore()
 
@@ -308,3 +262,114 @@ async def test_a_hook_that_starts_runs_in_a_circle_fails_and_every_run_ends(tmp_
     assert [run.status for run in runs] == ["failed", "blocked", *["completed"] * 7]
     assert_trace(results[0], ["failure again recursion"])
     await harness.close()
+
+
+async def test_a_run_that_closing_waits_for_can_be_cancelled(tmp_path: Path) -> None:
+    reached = asyncio.get_running_loop().create_future()
+
+    @hook("model.before", name="slow")
+    async def slow(event: ModelRequestEvent) -> None:
+        reached.set_result(event.envelope.run_id)
+        await asyncio.wait_for(asyncio.Event().wait(), 5)
+
+    harness = Harness.from_file(project(tmp_path), hooks=[slow], store=MemoryStore())
+    running = asyncio.ensure_future(harness.run("work"))
+    run_id = await asyncio.wait_for(reached, 5)
+    closing = asyncio.ensure_future(harness.close())
+    await asyncio.wait({closing}, timeout=0.02)
+    ended = await asyncio.wait_for(harness.cancel(run_id, by="ann"), 5)
+    await asyncio.wait_for(closing, 5)
+    assert ended is not None
+    assert (ended.status, (await running).status) == ("cancelled", "cancelled")
+    with pytest.raises(TenterError, match="this harness was closed"):
+        await harness.cancel(run_id)
+
+
+async def begun(path: Path, store: Store, random: FakeRandom) -> RunResult:
+    """A run of a process of its own."""
+    return await Harness.from_file(path, store=store, random=random).run("work", "go")
+
+
+async def test_chance_that_says_the_same_again_makes_a_run_of_another_id(tmp_path: Path) -> None:
+    path, store = project(tmp_path), MemoryStore()
+    ids = [(await begun(path, store, FakeRandom(7))).run_id for _ in range(2)]
+    assert len(set(ids)) == 2
+    assert [lines(await journal(store, one)).count("run") for one in ids] == [1, 1]
+
+
+async def test_chance_that_says_nothing_new_makes_no_run(tmp_path: Path) -> None:
+    class Same(FakeRandom):
+        def getrandbits(self, k: int, /) -> int:
+            return 5
+
+    path, store = project(tmp_path), MemoryStore()
+    done = await begun(path, store, Same(7))
+    before = await journal(store, done.run_id)
+    with pytest.raises(TenterError, match="whose ids `random` gave; give another one"):
+        await begun(path, store, Same(7))
+    assert await journal(store, done.run_id) == before
+
+
+class CutShort(MemoryStore):
+    """The caller of a run is cancelled as soon as that waits and `look` is asked for."""
+
+    def __init__(self, look: str) -> None:
+        super().__init__()
+        self.look = look
+
+    def cut(self, look: str, summary: StreamSummary | None) -> None:
+        if look == self.look and summary is not None and summary.status == "awaiting_approval":
+            self.look = ""
+            raise asyncio.CancelledError
+
+    async def summary(self, stream: Stream) -> StreamSummary | None:
+        found = await super().summary(stream)
+        self.cut("summary", found)
+        return found
+
+    async def request(self, run_id: str, request_id: str) -> ApprovalRow | None:
+        self.cut("request", await super().summary(Stream("run", run_id)))
+        return await super().request(run_id, request_id)
+
+
+@pytest.mark.parametrize("look", ["summary", "request"])
+async def test_a_run_that_lets_go_to_wait_as_its_caller_is_cancelled_ends_cancelled(tmp_path: Path, look: str) -> None:
+    store, witness = CutShort(look), Witness()
+    path = acting(tmp_path, act("a"), "Done.", tool={"risk": "high"})
+    async with Harness.from_file(path, hooks=[witness], store=store) as harness:
+        with pytest.raises(asyncio.CancelledError):
+            await harness.run("work", "go")
+        run_id = await only_run(store)
+        assert await harness.approvals() == ()
+        assert (await statuses(store, run_id))[-2:] == ["awaiting_approval", "cancelled"]
+        with pytest.raises(TenterError, match="is over: it ended cancelled"):
+            await harness.resume(run_id)
+    assert [said for said in witness.heard if said.startswith("end")] == ["end cancelled: the run was cancelled"]
+    assert HERE == {}
+
+
+async def test_a_resume_that_is_cancelled_as_it_finds_that_the_run_waits_on_leaves_it_so(tmp_path: Path) -> None:
+    store = CutShort("")
+    path = acting(tmp_path, act("a"), "Done.", tool={"risk": "high"})
+    async with Harness.from_file(path, store=store) as harness:
+        waiting = await harness.run("work", "go")
+        store.look = "request"
+        with pytest.raises(asyncio.CancelledError):
+            await harness.resume(waiting.run_id)
+        assert await harness.approvals() == waiting.approvals
+
+
+async def test_a_run_that_is_over_is_let_go_of_once_its_end_was_told(tmp_path: Path) -> None:
+    store = MemoryStore()
+    seen: list[StreamSummary | None] = []
+
+    @hook("run.end", observe=True)
+    async def ends(event: RunEndEvent) -> None:
+        seen.append(await store.summary(Stream("run", event.envelope.run_id)))
+
+    async with Harness.from_file(project(tmp_path), hooks=[ends], store=store) as harness:
+        result = await harness.run("work")
+        after, head = await store.summary(Stream("run", result.run_id)), await store.head(Stream("run", result.run_id))
+    assert [one and (one.status, one.holder != "") for one in seen] == [("completed", True)]
+    assert after is not None
+    assert (after.status, after.holder, result.journal_head) == ("completed", "", head.hash)

@@ -1,6 +1,7 @@
 """The look at whether another process asked for the end of a run: for each event loop, as long as runs go on."""
 
 import asyncio
+import gc
 
 import pytest
 from tests.outside import comes_true
@@ -65,6 +66,28 @@ async def test_it_looks_as_long_as_runs_go_on_here_and_then_no_more(monkeypatch:
     runs["r2"] = Stopped()
     watch.look_from_now_on()
     assert await comes_true(lambda: len(looked) > before, within=5)
+
+
+async def test_an_error_of_our_own_ends_one_look_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.005)
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+    odd = RuntimeError("odd")
+
+    class Odd(MemoryStore):
+        async def cancelling(self) -> frozenset[str]:
+            if not raised:
+                raised.append(odd)
+                raise odd
+            return await super().cancelling()
+
+    raised: list[RuntimeError] = []
+    store, asked = Odd(), Stopped()
+    await store.append(STREAM, [Entry(kind="run", time=1, content={"task": "work"}), asks("enough")])
+    Watch(store, {"r1": asked}).look_from_now_on()
+    assert await comes_true(lambda: bool(asked.errors), within=5)
+    gc.collect()
+    assert told == [odd]
 
 
 async def test_a_run_of_another_event_loop_is_left_to_that(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,9 +26,9 @@ from tenter.journal.approvals import (
     CHANGING,
     ApprovalRow,
     ApprovalState,
-    Asked,
     Change,
     Cursor,
+    Opened,
     Over,
     Settled,
     change,
@@ -47,8 +47,8 @@ RUN = run_stream("r1")
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        (asking(request("a")), Asked("a", "r1")),
-        (asking(request("a", root_run_id="r0")), Asked("a", "r0")),
+        (asking(request("a")), Opened("a", "r1")),
+        (asking(request("a", root_run_id="r0")), Opened("a", "r0")),
         (asking(request("a", run="r2")), None),
         (asking(request("")), None),
         (asking(request("\udcff")), None),

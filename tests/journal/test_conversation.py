@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tenter.journal.conversation import START, Continuation, Conversation, delta, rebuild
+from tenter.kernel import Growing
 from tenter.wire.canonical import Document, Reference, digest, restore
 
 _messages = st.fixed_dictionaries(
@@ -75,6 +76,17 @@ def test_a_message_is_put_into_canonical_form_once() -> None:
         _, conversation = delta(conversation, messages[:length])
     delta(conversation, [{"system": "rewritten"}, *messages])
     assert len(written) == 50
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.lists(_messages, max_size=3)), max_size=8))
+def test_a_conversation_that_grew_is_journaled_as_any_other(turns: list[tuple[int, list[object]]]) -> None:
+    made, grown, plain = [Growing[object]()], Conversation(), Conversation()
+    for place, messages in turns:  # now and then it goes on from an earlier one
+        made.append(made[place % len(made)].grown(*messages))
+        step, grown = delta(grown, made[-1])
+        same, plain = delta(plain, list(made[-1]))
+        assert step == same
+        assert grown.messages is made[-1]
 
 
 def test_a_missing_step_is_told() -> None:

@@ -214,3 +214,16 @@ async def test_entries_of_a_stream_that_is_not_listed_are_told(open_store: OpenS
             listing.note(record)
         rows = await store.approvals(run="r1", state=None)
         assert "it is not listed" in list(listing.faults(None, rows, frozenset()))
+
+
+async def test_a_run_that_an_older_version_let_go_of_as_it_ended_is_listed_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(SqliteStore(path)) as store:
+        for run, at_end in (("r1", [status("failed", 5)]), ("r2", [])):
+            held = entry("run", task="fix", process={"pid": 1, "started": "1"}, host="here")
+            await store.append(run_stream(run), [held, *at_end])
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE streams SET holder = ''")
+    async with opened(SqliteStore(path)) as store:
+        assert await fault_of(store, "r1") is None
+        assert "has holder ''" in str(await fault_of(store, "r2"))

@@ -1,11 +1,13 @@
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from tenter.journal import tables
-from tenter.journal.entry import Entry, Head, Stream, genesis
+from tenter.journal.database import Database
+from tenter.journal.entry import Entry, Head, Stream, genesis, verify
 from tenter.journal.rows import (
     INSERT,
     INSERT_IF_NEXT,
@@ -23,7 +25,8 @@ from tenter.journal.rows import (
     row_ids,
     sealed_row,
 )
-from tenter.journal.sealed import Sealed, kept, prepare, seal
+from tenter.journal.sealed import Prepared, Sealed, kept, prepare, seal
+from tenter.journal.store import JournalError
 from tenter.journal.streams_table import begin
 from tenter.wire import CanonicalError, Document, digest
 
@@ -95,3 +98,36 @@ def test_a_page_ends_with_the_entry_that_fills_it() -> None:
             page = list(read_page(connection, RUN, 1, after=after, whole=True))
             assert [record.sequence for record in page] == list(range(after + 1, after + 1 + count))
         assert len(list(read_page(connection, RUN, 1, after=0, whole=False))) == 5
+
+
+def _apart(text: str) -> tuple[Prepared, ...]:
+    return prepare([Entry(kind="note", time=1, content={"text": Document(text)})])
+
+
+def _texts(database: Database) -> list[object]:
+    return [record.entry.content["text"] for record in database.page(RUN, after=0, limit=100, whole=True)]
+
+
+@pytest.mark.fault(39)
+def test_what_is_kept_apart_comes_with_its_entry_also_where_another_process_has_appended(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with closing(Database(path)) as first, closing(Database(path)) as second:
+        for number, database in enumerate((first, second, first, first), 1):
+            head = database.append(RUN, _apart(f"apart {number}"))
+            assert (head, head.sequence) == (database.head(RUN), number)
+        assert _texts(second) == [f"apart {number}" for number in range(1, 5)]
+        assert verify(first.page(RUN, after=0, limit=100, whole=True)) is None
+
+
+@pytest.mark.fault(38)
+def test_an_entry_whose_part_cannot_be_kept_is_not_there_either(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with closing(Database(path)) as database, closing(sqlite3.connect(path)) as other:
+        database.append(RUN, _apart("first"))
+        other.execute("CREATE TRIGGER no BEFORE INSERT ON kept BEGIN SELECT RAISE(ABORT, 'no'); END")
+        with pytest.raises(JournalError):
+            database.append(RUN, _apart("second"))
+        other.execute("DROP TRIGGER no")
+        assert _texts(database) == ["first"]
+        assert database.append(RUN, _apart("second")).sequence == 2
+        assert _texts(database) == ["first", "second"]

@@ -60,7 +60,7 @@ def test_a_row_shows_what_its_entries_say() -> None:
             stream=RUN, name="fix", status="running", started=5, holder=held, cancelling=True, parent="r0"
         )
         assert summary_of(connection, RUN) == shown
-        show(connection, number, [entry("result", 9, status="cancelled")])
+        show(connection, number, [entry("result", 9, status="cancelled"), entry("released", 9)])
         assert summaries(connection, None, None) == [
             StreamSummary(stream=RUN, name="fix", status="cancelled", started=5, ended=9, parent="r0")
         ]

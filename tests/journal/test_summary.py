@@ -24,6 +24,12 @@ def test_a_summary_shows_what_its_entries_say(
 ) -> None:
     after = summarise(BEFORE, Entry(kind=kind, time=9, content=content))
     assert (after.name, after.status, after.ended, after.started) == (*shown, 1)
+    assert after.is_over == (after.status in TERMINAL)
+
+
+def test_a_stream_is_over_with_either_word_of_its_end() -> None:
+    listed = [msgspec.structs.replace(BEFORE, ended=9), msgspec.structs.replace(BEFORE, status="failed"), BEFORE]
+    assert [one.is_over for one in listed] == [True, True, False]
 
 
 def test_the_end_is_that_of_the_first_entry_that_tells_of_it() -> None:
@@ -77,13 +83,18 @@ HOLDING: list[tuple[Steps, str, str]] = [
         "",
         "failed",
     ),
-    *[([("resumed", CLAIM), ("status", {"status": status})], "", status) for status in sorted(TERMINAL)],
-    ([("resumed", CLAIM), ("result", {"status": "failed"})], "", "failed"),
+    *[([("resumed", CLAIM), ("status", {"status": status})], HELD, status) for status in sorted(TERMINAL)],
+    ([("resumed", CLAIM), ("result", {"status": "failed"})], HELD, "failed"),
+    *[
+        ([("resumed", CLAIM), ("status", {"status": status}), ("released", {"status": said})], "", status)
+        for status in sorted(TERMINAL)
+        for said in ("", "running", status)
+    ],
 ]
 
 
 @pytest.mark.parametrize(("entries", "holder", "status"), HOLDING)
-def test_a_run_is_held_from_a_claim_until_it_waits_or_ends_or_is_let_go_of(
+def test_a_run_is_held_from_a_claim_until_it_waits_or_is_let_go_of_and_an_end_stays(
     entries: Steps, holder: str, status: str
 ) -> None:
     after = _after(*entries)

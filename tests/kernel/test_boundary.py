@@ -133,8 +133,8 @@ async def test_all_who_suspend_are_in_one_suspension_and_the_rest_of_the_chain_r
     ending = await (boundary.pre(INPUT) if phase == "pre" else boundary.post(OUTPUT))
     assert isinstance(ending, Suspended)
     assert ending.requirements == (
-        Requirement(hook="first", reason="first?"),
-        Requirement(hook="second", reason="second?"),
+        Requirement(hook="first", reason="first?", point=f"stage.done.{phase}"),
+        Requirement(hook="second", reason="second?", point=f"stage.done.{phase}"),
     )
     assert log == ["between", f"watched stage.done.{phase}"]
 

@@ -289,16 +289,57 @@ async def test_a_requirement_of_an_approving_hook_is_dropped_for_exactly_that_ca
     kernel = runtime(asks)
     first = await kernel.dispatch("work.before", before("a"))
     assert isinstance(first.outcome, Suspend)
-    assert [r.hook for r in first.requirements] == ["asks"]
+    (asked,) = first.requirements
+    assert asked.hook == "asks"
     for grant, left in [
-        (Grant(("asks",), first.digest), None),
-        (Grant(("other",), first.digest), "asks"),
-        (Grant(("asks",), "sha256:other"), "asks"),
+        (Grant((asked.name,), first.digest), None),
+        (Grant((asked.name.replace("asks", "other"),), first.digest), "asks"),
+        (Grant((asked.name,), "sha256:other"), "asks"),
     ]:
         for event in (before("a", approval=grant), before("a", op=Op(id="op", approval=grant))):
             decision = await kernel.dispatch("work.before", event)
             assert (decision.hook or None) == left
             assert decision.digest in ("", first.digest)
+
+
+async def test_what_became_of_a_suspend_stands_in_the_record_and_in_the_trace() -> None:
+    trace = Trace()
+    asks = at("work.before", saying(Suspend("sure?")), name="asks")
+    unheard = at("work.before", saying(Suspend("sure?")), name="unheard", mode="shadow")
+    allows = at("work.before", saying(Allow("fine")), name="allows", band="control")
+    decision = await runtime(asks, unheard, allows).dispatch("work.before", before("a"), trace=trace)
+    told = {record.hook: (record.disposition, record.lifted, record.lifted_by) for record in decision.records}
+    assert told == {
+        "allows": ("pass", "", ""),
+        "asks": ("suspend", "waived", "allows"),
+        "unheard": ("suspend", "", ""),
+    }
+    fired, *said = trace.events()
+    assert (fired.kind, fired.code) == ("hook", "allow")
+    lifted = {one.source: (one.details.get("lifted"), one.details.get("lifted_by")) for one in said}
+    assert lifted == {"allows": (None, None), "asks": ("waived", "allows"), "unheard": (None, None)}
+
+
+async def test_the_trace_says_of_a_point_that_a_person_approved_nothing_of_the_suspend() -> None:
+    trace = Trace()
+    kernel = runtime(at("work.before", saying(Suspend("sure?")), name="asks"))
+    first = await kernel.dispatch("work.before", before("a"), trace=trace)
+    grant = Grant(tuple(one.name for one in first.requirements), first.digest)
+    await kernel.dispatch("work.before", before("a", approval=grant), trace=trace)
+    fired, asked, fired_again, approved = trace.events()
+    assert (fired.code, fired_again.code) == ("approval_required", "")
+    assert (asked.details.get("lifted"), approved.details.get("lifted")) == (None, "approved")
+
+
+async def test_whoever_watches_hears_why_a_hook_failed_and_the_trace_does_not_say_it() -> None:
+    trace, heard = Trace(), dict[int, str]()
+    trace.heard = heard.__setitem__
+    broken = at("work.before", raising(ValueError("opensesame")), name="broken", on_error="warn")
+    await runtime(broken, at("work.before", saying(Suspend("sure?")))).dispatch("work.before", before(), trace=trace)
+    (number,) = [entry.sequence for entry in trace.events() if entry.kind == "failure"]
+    assert list(heard) == [number]
+    assert heard[number].endswith("ValueError: opensesame")
+    assert "opensesame" not in repr(trace.events())
 
 
 @pytest.mark.promise(10)

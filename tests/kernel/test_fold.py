@@ -63,9 +63,13 @@ CATALOGUE = Catalogue(
 START = Asked(note="start")
 
 
+A, B = (f"tool.invoked.pre/{name}#approval_required" for name in "ab")
+"""What `a` and `b` ask for, as an approval names it."""
+
+
 @dataclass(frozen=True)
 class Approval:
-    hooks: tuple[str, ...]
+    asked: tuple[str, ...]
     digest: str
 
 
@@ -172,7 +176,15 @@ def test_the_table_has_a_line_for_every_outcome_and_each_its_own_rank() -> None:
 def test_a_requirement_shows_what_its_suspend_asks() -> None:
     asked = Suspend("ask", code="two_eyes", editable=("call",), expires_in=60, on_timeout="escalate")
     assert folded(("a", asked)).combined(None, digest).requirements == (
-        Requirement(hook="a", reason="ask", code="two_eyes", editable=("call",), expires_in=60, on_timeout="escalate"),
+        Requirement(
+            hook="a",
+            reason="ask",
+            code="two_eyes",
+            point="tool.invoked.pre",
+            editable=("call",),
+            expires_in=60,
+            on_timeout="escalate",
+        ),
     )
 
 
@@ -229,41 +241,69 @@ def test_what_a_hook_says_when_it_judges_again_takes_the_place_of_what_it_said()
 
 @pytest.mark.promise(10)
 @pytest.mark.parametrize(
-    ("hooks", "bound_to", "standing"),
+    ("asked", "bound_to", "standing"),
     [
-        (("a", "b"), "digest of start", ()),
-        (("a",), "digest of start", ("b",)),
+        ((A, B), "digest of start", ()),
+        ((A,), "digest of start", ("b",)),
         ((), "digest of start", ("a", "b")),
-        (("a", "b"), "digest of other", ("a", "b")),
-        (("c",), "digest of start", ("a", "b")),
+        ((A, B), "digest of other", ("a", "b")),
+        (("tool.invoked.pre/c#approval_required",), "digest of start", ("a", "b")),
+        (("tool.invoked.in/a#approval_required", "tool.invoked.pre/a#risk", "a"), "digest of start", ("a", "b")),
     ],
 )
-def test_an_approval_drops_the_requirements_of_the_hooks_that_it_names_for_the_call_that_it_is_bound_to(
-    hooks: tuple[str, ...], bound_to: str, standing: tuple[str, ...]
+def test_an_approval_drops_the_requirements_that_it_names_for_the_call_that_it_is_bound_to(
+    asked: tuple[str, ...], bound_to: str, standing: tuple[str, ...]
 ) -> None:
     fold = folded(("a", Suspend("ask")), ("b", Suspend("too")))
-    assert said(fold, Approval(hooks, bound_to))[2] == standing
+    assert said(fold, Approval(asked, bound_to))[2] == standing
 
 
 @pytest.mark.promise(10)
 def test_an_approval_is_held_against_the_event_that_leaves_the_chain() -> None:
     fold = folded(("a", Suspend("ask"))).rewrite(1, Asked(note="other"))
-    assert said(fold, Approval(("a",), "digest of start")) == ("a", "Suspend", ("a",))
-    assert said(fold, Approval(("a",), "digest of other")) == (None, None, ())
+    assert said(fold, Approval((A,), "digest of start")) == ("a", "Suspend", ("a",))
+    assert said(fold, Approval((A,), "digest of other")) == (None, None, ())
 
 
 @pytest.mark.promise(10)
 @pytest.mark.parametrize("outcome", [Block("no"), Escalate("help"), Retry("again"), Fail("broken")])
 def test_an_approval_drops_nothing_but_requirements(outcome: Outcome) -> None:
     fold = folded(("a", Suspend("ask")), ("b", outcome))
-    assert said(fold, Approval(("a", "b"), "digest of start")) == ("b", type(outcome).__name__, ())
+    assert said(fold, Approval((A, B), "digest of start")) == ("b", type(outcome).__name__, ())
+
+
+@pytest.mark.parametrize(
+    ("answers", "lifted"),
+    [
+        ((("a", Suspend("ask")),), {}),
+        ((("c", Allow("fine"), "control"), ("a", Suspend("ask"))), {"a": ("waived", "c")}),
+        ((("c", Allow("fine")), ("a", Suspend("ask"), "control")), {}),
+        ((("a", Suspend("ask")), ("b", Block("no"))), {"a": ("overruled", "b")}),
+        (
+            (("a", Suspend("ask")), ("b", Suspend("too")), ("c", Escalate("help"))),
+            dict.fromkeys("ab", ("overruled", "c")),
+        ),
+        ((("c", Allow("fine")), ("a", Suspend("ask")), ("b", Block("no"))), {"a": ("waived", "c")}),
+    ],
+)
+def test_why_a_suspend_asks_nobody_is_told_and_who_saw_to_that(
+    answers: tuple[Said, ...], lifted: dict[str, tuple[str, str]]
+) -> None:
+    assert folded(*answers).combined(None, digest).lifted == lifted
+
+
+def test_of_a_suspend_that_a_person_approved_that_is_told() -> None:
+    fold = folded(("a", Suspend("ask")), ("b", Suspend("too")))
+    first, _ = fold.combined(None, digest).requirements
+    assert fold.combined(Approval((first.name,), "digest of start"), digest).lifted == {"a": ("approved", "")}
+    assert fold.combined(Approval((first.name,), "digest of other"), digest).lifted == {}
 
 
 def test_the_digest_is_not_taken_where_no_approval_could_use_it() -> None:
     def refuse(event: Event) -> str:
         raise AssertionError(f"nobody needs the digest of {event}")
 
-    grant = Approval(("a",), "digest of start")
+    grant = Approval((A,), "digest of start")
     assert folded(("a", Block("no"))).combined(grant, refuse).answer is not None
     assert folded(("a", Suspend("ask"))).combined(None, refuse).answer is not None
 
@@ -361,8 +401,9 @@ def test_an_approval_leaves_exactly_what_it_does_not_name_or_does_not_fit(
 ) -> None:
     fold = run(script)
     without = fold.combined(None, digest).requirements
-    grant = Approval(tuple(f"h{n}" for n in named), digest(fold.event) if fits else "another")
-    left = tuple(one for one in without if not (fits and one.hook in grant.hooks))
+    names = tuple(one.name for one in without if int(one.hook.removeprefix("h")) in named)
+    grant = Approval(names, digest(fold.event) if fits else "another")
+    left = tuple(one for one in without if not (fits and one.name in names))
     assert fold.combined(grant, digest).requirements == left
 
 

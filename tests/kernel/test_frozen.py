@@ -3,6 +3,7 @@ import dataclasses
 import enum
 import json
 import pickle
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -16,7 +17,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from tenter.kernel.frozen import MAX_DEPTH, FrozenDict, FrozenStruct, freeze
+from tenter.kernel.frozen import MAX_DEPTH, FrozenDict, FrozenStruct, Growing, freeze
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -339,6 +340,22 @@ def test_where_the_stack_is_nearly_full_a_deep_value_is_refused_and_not_a_crash(
         deeper(900)
 
 
+@pytest.mark.parametrize("make", [freeze, Made])
+def test_a_full_stack_is_told_as_a_value_that_is_too_deep(make: Callable[[object], object]) -> None:
+    def deeper(left: int) -> object:
+        return make(value) if left == 0 else deeper(left - 1)
+
+    def told(left: int) -> str:
+        try:
+            deeper(left)
+        except (ValueError, RecursionError) as error:
+            return type(error).__name__
+        return ""
+
+    value = nested(MAX_DEPTH - 1)
+    assert "ValueError" in map(told, range(0, sys.getrecursionlimit(), 20))
+
+
 class Deep(FrozenStruct, frozen=True, kw_only=True):
     extra: Mapping[str, object] = FrozenDict()
     parts: tuple[object, ...] = ()
@@ -382,3 +399,51 @@ def test_a_frozen_struct_keeps_what_is_frozen_already() -> None:
     value = made()
     again = Deep(extra=value.extra, parts=value.parts)
     assert (again.extra is value.extra, again.parts is value.parts) == (True, True)
+
+
+def test_what_grows_is_a_tuple_whose_items_are_frozen() -> None:
+    grown = Growing[object](([1],)).grown([2], {"n": [3]})
+    assert grown == ((1,), (2,), {"n": (3,)})
+    assert [type(item) for item in grown] == [tuple, tuple, FrozenDict]
+    assert freeze(grown) is grown
+    assert Made(parts=grown).parts is grown
+
+
+@pytest.mark.parametrize("make", [lambda: Growing((Changeable(),)), lambda: Growing[object]().grown(Changeable())])
+def test_what_grows_takes_nothing_that_can_change(make: Callable[[], object]) -> None:
+    with pytest.raises(TypeError, match="the class 'Changeable' cannot be frozen"):
+        make()
+
+
+def test_what_grew_out_of_another_says_so_and_what_only_begins_like_it_does_not() -> None:
+    root = Growing[str](("a",))
+    left = root.grown("b")
+    right = root.grown("c")
+    assert [one.continues(root) for one in (root, left, left.grown("d"))] == [True, True, True]
+    assert [root.continues(left), left.continues(("a",)), Growing(("a", "b")).continues(root)] == [False, False, False]
+    assert [right.continues(left), right.continues(root)] == [False, False]
+    assert (root, left, right, left.grown("d"), right.grown("d")) == (
+        ("a",),
+        ("a", "b"),
+        ("a", "c"),
+        ("a", "b", "d"),
+        ("a", "c", "d"),
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(), max_size=3)), max_size=12))
+def test_what_continues_another_begins_with_the_very_items_of_it(steps: list[tuple[int, list[int]]]) -> None:
+    made = [Growing[int]()]
+    for place, items in steps:
+        made.append(made[place % len(made)].grown(*items))
+    for one in made:
+        for other in made:
+            if one.continues(other):
+                assert one[: len(other)] == other
+
+
+def test_what_grows_survives_pickle_and_copies() -> None:
+    value = Growing[str](("a",)).grown("b")
+    value.grown("c")
+    for again in (pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)):
+        assert (again, type(again), again.grown("d")) == (value, Growing, ("a", "b", "d"))

@@ -119,7 +119,7 @@ async def test_a_suspension_holds_the_call_as_it_stands_and_goes_on_once_it_is_a
     ending = await work(*hooks)
     assert isinstance(ending, Suspended)
     assert (cast(Before, ending.event).text, [r.expires_in for r in ending.requirements]) == ("b", [60])
-    approved = before("a", approval=Grant(("asks",), ending.digest))
+    approved = before("a", approval=Grant(tuple(one.name for one in ending.requirements), ending.digest))
     assert result_of(await work(*hooks, event=approved)) == "B"
 
 

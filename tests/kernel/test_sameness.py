@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.kernel.workshop import before
 
-from tenter.kernel import freeze
+from tenter.kernel import Growing, freeze
 from tenter.kernel.sameness import same
 
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
@@ -97,3 +97,9 @@ def test_deeply_nested_values_are_compared_without_recursion() -> None:
     for _ in range(190):
         one, other = (one,), (other,)
     assert same(one, other)
+
+
+def test_a_tuple_that_grew_says_the_same_as_one_that_did_not() -> None:
+    grew: Growing[object] = Growing(("a",))
+    assert same(grew.grown("b"), ("a", "b"))
+    assert not same(("a", True), grew.grown(1))

@@ -212,7 +212,7 @@ async def test_a_person_may_change_fields_of_the_event_and_what_is_in_them_alone
 
 @pytest.mark.promise(11)
 async def test_an_approval_is_not_changed_to_what_python_takes_for_equal() -> None:
-    granted = Op(id="op", approval=Grant(hooks=("a",), digest="d"))
+    granted = Op(id="op", approval=Grant(asked=("a",), digest="d"))
     event = Before(envelope=1, op=granted)
     for other in (Before(envelope=True, op=granted), Before(envelope=1.0, op=granted)):
         decision = await dispatch(at("work.before", saying(other), name="h"), event=event)

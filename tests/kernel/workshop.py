@@ -31,7 +31,7 @@ from tenter.kernel import (
 
 
 class Grant(FrozenStruct, frozen=True):
-    hooks: tuple[str, ...]
+    asked: tuple[str, ...]
     digest: str
 
 

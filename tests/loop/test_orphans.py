@@ -12,7 +12,7 @@ import pytest
 from tests.loop.orphaned import LONGEST, LOOP, environment, orphan
 from tests.outside import alive, comes_true
 
-from tenter.executors import descendants
+from tenter.executors import descendants, left_behind
 from tenter.kernel import TenterError
 from tenter.loop import orphans
 from tenter.loop.orphans import end_orphans, told_of_orphans
@@ -35,14 +35,14 @@ async def test_an_orphan_is_asked_to_end_before_it_is_killed(tmp_path: Path) -> 
 
 
 async def test_an_orphan_that_ignores_that_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orphans, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(left_behind, "GRACE_SECONDS", 0.1)
     with orphan(begin="trap '' TERM") as process:
         assert await end_orphans(LOOP) == 1
         assert not alive(process)
 
 
 async def test_an_orphan_that_is_stopped_is_asked_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orphans, "GRACE_SECONDS", 2 * LONGEST)
+    monkeypatch.setattr(left_behind, "GRACE_SECONDS", 2 * LONGEST)
     with orphan() as process:
         os.kill(process, signal.SIGSTOP)
         stat = Path(f"/proc/{process}/stat")
@@ -116,7 +116,7 @@ async def test_one_that_cannot_be_ended_is_told(monkeypatch: pytest.MonkeyPatch)
     never: Callable[..., bool] = lambda *_: False  # noqa: E731  # as `end` where the kernel holds the process
     monkeypatch.setattr(descendants, "end", never)
     monkeypatch.setattr(descendants, "GONE_SECONDS", 0.05)
-    monkeypatch.setattr(orphans, "GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(left_behind, "GRACE_SECONDS", 0.05)
     with orphan() as process, pytest.raises(TenterError, match=rf"{LOOP} left running .* \(process {process}\)"):
         await end_orphans(LOOP)
 

@@ -1,4 +1,5 @@
 import enum
+import hashlib
 import math
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from tenter.wire.canonical import (
     Parts,
     canonical,
     digest,
+    digest_of_bytes,
     restore,
 )
 
@@ -58,6 +60,18 @@ def test_plain_json_has_exactly_the_form_of_rfc_8785(value: object) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_every_float_has_the_form_of_rfc_8785(value: float) -> None:
     assert canonical({"n": value}) == rfc8785.dumps({"n": value})
+
+
+@given(st.lists(st.binary(max_size=5), max_size=5))
+def test_bytes_in_parts_have_the_digest_of_the_whole(parts: list[bytes]) -> None:
+    assert digest_of_bytes(*parts) == "sha256:" + hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -7.0, 1e14, 999999999999999.0, 1e15, 0.5, 1.05])
+def test_a_float_without_a_fraction_is_an_integer_beside_text_that_looks_like_one(value: float) -> None:
+    content: list[object] = [value, "1.0", {"2.0": "x 3.0, 4.0"}, Call("5.0", (value,))]
+    plain = [value, "1.0", {"2.0": "x 3.0, 4.0"}, {"name": "5.0", "arguments": [value]}]
+    assert canonical(content) == Document(content).data == rfc8785.dumps(plain)
 
 
 @given(_anything)

@@ -6,10 +6,10 @@ from tenter.kernel import opener
 
 if TYPE_CHECKING:
     from tenter.agent.engine import (
+        BLANK as BLANK,
         Engine as Engine,
     )
     from tenter.agent.loop import (
-        BLANK as BLANK,
         LOOP_VERSION as LOOP_VERSION,
         AgentLoop as AgentLoop,
     )
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         stand_in as stand_in,
     )
     from tenter.agent.retry import (
-        RetryPolicy as RetryPolicy,
         delay as delay,
     )
     from tenter.agent.subtasks import (
@@ -41,7 +40,6 @@ __all__ = [
     "LOOP_VERSION",
     "Plan",
     "Progress",
-    "RetryPolicy",
     "SPAWN",
     "Standing",
     "Subtask",
@@ -54,10 +52,12 @@ __all__ = [
 __getattr__ = opener(
     __name__,
     {
-        "engine": ("Engine",),
+        "engine": (
+            "BLANK",
+            "Engine",
+        ),
         "loop": (
             "AgentLoop",
-            "BLANK",
             "LOOP_VERSION",
         ),
         "plan": (
@@ -70,10 +70,7 @@ __getattr__ = opener(
             "status_of",
         ),
         "refusal": ("stand_in",),
-        "retry": (
-            "RetryPolicy",
-            "delay",
-        ),
+        "retry": ("delay",),
         "subtasks": ("SPAWN",),
     },
 )

@@ -7,22 +7,27 @@ from typing import Any, TypeVar, cast, get_type_hints
 import msgspec
 
 from tenter.agent.plan import Plan
-from tenter.catalogue import Approval, ApprovalDecision, ApprovalReason, ApprovalRequest, Op, ToolCallEvent
+from tenter.catalogue import (
+    ARGUMENTS,
+    DUPLICATE,
+    EVERY_FIELD,
+    TOOL_INVOKED,
+    Approval,
+    ApprovalDecision,
+    ApprovalReason,
+    ApprovalRequest,
+    Op,
+    ToolCallEvent,
+)
 from tenter.kernel import Event, Requirement, Suspended, Unknown
 
 E = TypeVar("E", bound=Event)
-
-ARGUMENTS = "call.arguments."
-"""How a hook names an argument of a tool call."""
-
-AGAIN = "duplicate"
-"""The check that asks for a person where a call may have been made already (`tenter.controls`)."""
 
 MOST_REQUESTS = 3
 """How often a person is asked for the same operation."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class Halted(msgspec.Struct, frozen=True, kw_only=True):
     """An operation that waits for a person: where, the event that its next pass begins with, and what it came to."""
 
     operation: str
@@ -34,17 +39,17 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """How often people were asked for it before."""
 
 
-def request_for(asked: Asked, plan: Plan, now: float) -> ApprovalRequest:
+def request_for(halted: Halted, plan: Plan, now: float) -> ApprovalRequest:
     """One request for all that the hooks require; its id is the same whenever the same run comes to the same place."""
-    run_id, ending = plan.envelope.run_id, asked.ending
-    shown = ending.event if ending.event is not None else asked.event
-    name = hashlib.sha256(f"{run_id}/{asked.path}/{asked.times}/{ending.digest}".encode()).hexdigest()[:12]
+    run_id, ending = plan.envelope.run_id, halted.ending
+    shown = ending.event if ending.event is not None else halted.event
+    name = hashlib.sha256(f"{run_id}/{halted.path}/{halted.times}/{ending.digest}".encode()).hexdigest()[:12]
     call = {field: value for field, value in shown.own_fields().items() if field != "approval"}
     return ApprovalRequest(
         id=name,
         run_id=run_id,
-        operation=asked.operation,
-        path=asked.path,
+        operation=halted.operation,
+        path=halted.path,
         call=msgspec.to_builtins(call),
         digest=ending.digest,
         reasons=tuple(_reason(one, now, editable=named(one.editable, shown)) for one in required(ending)),
@@ -58,19 +63,20 @@ def required(ending: Suspended | Unknown) -> tuple[Requirement, ...]:
     """What a person is asked for. What may have happened is a person's to find out (D§11)."""
     if isinstance(ending, Suspended):
         return ending.requirements
-    return (Requirement(hook=AGAIN, reason=ending.reason, code="unknown"),)
+    return (Requirement(hook=DUPLICATE, reason=ending.reason, code="unknown", point=TOOL_INVOKED.point("pre")),)
 
 
-def approved(asked: Asked, decision: ApprovalDecision, *, event: E, digest: str) -> E:
+def approved(halted: Halted, decision: ApprovalDecision, *, event: E, digest: str) -> E:
     """The event of the next pass: `event` is the call, edited or not, and `digest` names it as it is to be judged.
 
     Earlier approvals of the very same call hold on.
     """
-    hooks = tuple(one.hook for one in required(asked.ending))
-    before = asked.event.op.approval if isinstance(asked.event.op, Op) else None
+    seen = required(halted.ending)
+    hooks, asked = tuple(one.hook for one in seen), tuple(one.name for one in seen)
+    before = halted.event.op.approval if isinstance(halted.event.op, Op) else None
     if before is not None and before.digest == digest:
-        hooks = tuple(dict.fromkeys((*before.hooks, *hooks)))
-    approval = Approval(id=decision.request_id, hooks=hooks, digest=digest, by=decision.by)
+        hooks, asked = tuple(dict.fromkeys((*before.hooks, *hooks))), tuple(dict.fromkeys((*before.asked, *asked)))
+    approval = Approval(id=decision.request_id, hooks=hooks, asked=asked, digest=digest, by=decision.by)
     changes: dict[str, object] = {"op": Op(id="", approval=approval)}
     if "approval" in event.__struct_fields__:
         changes["approval"] = approval
@@ -82,7 +88,7 @@ def edited(event: E, edits: Mapping[str, object], editable: Collection[str]) -> 
 
     Raises ValueError, with a text for people, for any other field and a value that does not fit.
     """
-    if fixed := sorted(set(edits) - set(editable)) if "*" not in editable else []:
+    if fixed := sorted(set(edits) - set(editable)) if EVERY_FIELD not in editable else []:
         raise ValueError(f"{fixed[0]!r} may not be edited")
     if isinstance(event, ToolCallEvent):
         return cast("E", event.with_arguments(edits))
@@ -103,8 +109,8 @@ def named(editable: tuple[str, ...], event: Event) -> tuple[str, ...]:
     own = event.editable_fields()
     names: dict[str, None] = {}
     for name in editable:
-        if name in ("*", "call", ARGUMENTS.removesuffix(".")):
-            names["*"] = None
+        if name in (EVERY_FIELD, "call", ARGUMENTS.removesuffix(".")):
+            names[EVERY_FIELD] = None
         elif name.startswith(ARGUMENTS) or (name in own and name not in event.own_fields()):
             names[name.removeprefix(ARGUMENTS)] = None
     return tuple(names)

@@ -11,7 +11,7 @@ import msgspec
 from tenter.agent.engine import Engine
 from tenter.agent.plan import Ended, Plan
 from tenter.agent.refusal import ended_by, error_of, out_of_time
-from tenter.agent.retry import RetryPolicy, retryable
+from tenter.agent.retry import retryable
 from tenter.catalogue import (
     ACTIVITY_FAILED,
     ACTIVITY_RETRIED,
@@ -19,6 +19,7 @@ from tenter.catalogue import (
     ActivityRetryEvent,
     ErrorInfo,
     Op,
+    RetryPolicy,
 )
 from tenter.kernel import Blocked, Done, Escalated, Event, Failed, Operation, Retry, Suspended, Unknown
 
@@ -64,9 +65,11 @@ class Attempts:
 
     def deadline(self) -> float | None:
         """When the run must have ended, by its deadline or its budget of time."""
-        wall = self._wall()
-        ends = [self.plan.limits.deadline, None if wall is None else self.began + self.waited + wall]
-        return min((end for end in ends if end is not None), default=None)
+        wall, deadline = self._wall(), self.plan.limits.deadline
+        if wall is None:
+            return deadline
+        end = self.began + self.waited + wall
+        return end if deadline is None else min(end, deadline)
 
     async def attempt(
         self, operation: Operation[B, A], event: B, *, index: int = 0, since: float | None = None
@@ -131,13 +134,13 @@ class Attempts:
             step=self.step,
             operation=operation,
             attempt=None if operation is None else max(1, self.engine.attempts(self.path(operation, index))),
-            policy=None if policy is None else policy.told(),
+            policy=policy,
         )
         path = self.path(ACTIVITY_FAILED.name, index)
         heard = await self.engine.run(path, ACTIVITY_FAILED, told)
         match heard:
             case Done():
-                return heard.event.error, None if policy is None else policy.changed(heard.event.policy)
+                return heard.event.error, heard.event.policy
             case Escalated() | Blocked(stop=True):
                 raise Stop(ended_by(heard))
             case Blocked() | Failed() | Retry() | Suspended() | Unknown():
@@ -153,7 +156,7 @@ class Attempts:
             op=self.blank(),
             operation=operation.name,
             attempt=attempt,
-            policy=msgspec.structs.replace(policy, jitter=drawn).told(),
+            policy=msgspec.structs.replace(policy, jitter=drawn),
         )
         heard = await self.engine.run(self.path(ACTIVITY_RETRIED.name, index), ACTIVITY_RETRIED, told)
         match heard:
@@ -166,7 +169,7 @@ class Attempts:
         seconds, place = heard.event.delay, self.path(ACTIVITY_RETRIED.name, index)
         if self._late(self.engine.now(place) + seconds):
             return False
-        await self.engine.wait(place, seconds)
+        await self.engine.wait(place, seconds, before=path)
         return True
 
     def blank(self) -> Op:

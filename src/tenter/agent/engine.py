@@ -12,6 +12,7 @@ from tenter.agent.plan import Waiting
 from tenter.catalogue import (
     ApprovalDecision,
     ApprovalRequest,
+    Op,
     RunEndEvent,
     RunStartEvent,
     SubtaskSpawnedEvent,
@@ -22,6 +23,9 @@ from tenter.kernel import Blocked, Done, Escalated, Event, Failed, Operation, Re
 B = TypeVar("B", bound=Event)
 A = TypeVar("A", bound=Event)
 T = TypeVar("T")
+
+BLANK = Op(id="")
+"""The op of an event that an engine has not seen yet."""
 
 
 class Engine(Protocol):
@@ -47,8 +51,11 @@ class Engine(Protocol):
         """What the branches come to, in their order, run side by side; all of them have ended then."""
         ...
 
-    async def wait(self, path: str, seconds: float) -> None:
-        """Lets so much time pass since the last outcome at `path`; none where the run came further before."""
+    async def wait(self, since: str, seconds: float, *, before: str) -> None:
+        """Lets so much time pass between the last outcome at `since` and the next pass at `before`.
+
+        None where that pass is on record: the run came further, in a process before this one.
+        """
         ...
 
     def worked(self, path: str) -> Event | None:

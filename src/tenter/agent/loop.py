@@ -4,38 +4,35 @@ It decides what comes next from outcomes and nothing else, so that run again on 
 point. It knows no store, no model and no tool.
 """
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Coroutine
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from tenter.agent.approval import Asked
+from tenter.agent.approval import Halted
 from tenter.agent.attempts import Attempts, Fault, Stop
-from tenter.agent.engine import Engine
+from tenter.agent.calls import Calls, rounds
+from tenter.agent.engine import BLANK, Engine
 from tenter.agent.people import People, Wait
 from tenter.agent.plan import (
     Ended,
     Plan,
     Progress,
     Standing,
-    Waiting,
-    child_of,
     reason_of,
     specified,
     status_of,
     tightened,
 )
-from tenter.agent.refusal import ended_by, error_of, refused, stand_in, told_of
-from tenter.agent.subtasks import child_run_id, is_spawn, offered, wanted
+from tenter.agent.refusal import ended_by, error_of, refused
+from tenter.agent.subtasks import offered
 from tenter.catalogue import (
     LLM_INVOKED,
     REQUEST_RECEIVED,
-    SUBTASK_SPAWNED,
     TASK_COMPLETE,
     TASK_CREATED,
     TASK_STATE_CHANGED,
     TOOL_CALLS_EXTRACTED,
-    TOOL_INVOKED,
     ErrorInfo,
     InputEvent,
     Message,
@@ -43,40 +40,30 @@ from tenter.catalogue import (
     ModelRequestEvent,
     ModelResponse,
     ModelResponseEvent,
-    Op,
     OutputEvent,
     RunEndEvent,
     RunStartEvent,
     Status,
     SubtaskResult,
-    SubtaskSpawnEvent,
     TaskCompletedEvent,
     TaskCreateEvent,
     TaskStateChangedEvent,
-    ToolCall,
-    ToolCallEvent,
     ToolCallsEvent,
-    ToolResult,
 )
 from tenter.kernel import Blocked, Done, Escalated, Event, Failed, FrozenDict, Operation, Retry, Suspended, Unknown
 
 B = TypeVar("B", bound=Event)
 A = TypeVar("A", bound=Event)
+T = TypeVar("T")
 
-LOOP_VERSION = 2
+LOOP_VERSION = 3
 """Changes whenever the same outcomes would lead the loop elsewhere."""
 
-BLANK = Op(id="")
-"""The op of an event that an engine has not seen yet."""
 
+class Contained(Protocol):
+    """Awaits a telling: its result, or None where it failed."""
 
-class Branch(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool call of a response on its way: the event of its next pass, and how often a person was asked."""
-
-    index: int
-    call: ToolCall
-    event: ToolCallEvent
-    asked: int = 0
+    async def __call__(self, telling: Coroutine[object, object, T], /) -> T | None: ...
 
 
 class AgentLoop:
@@ -89,11 +76,12 @@ class AgentLoop:
         self.status: Status = "pending"
         self._attempts = Attempts(engine, plan, self._count_use)
         self._people = People(self._attempts, self._change)
+        self._calls = Calls(self._attempts, self._people, self._count_subtask)
         self._task = plan.envelope.task
         self._tools = (*(specified(tool) for tool in plan.tools), *offered(plan))
         self._changes = 0
         self.ended: Ended | None = None
-        """The terminal state that it came to; the first counts."""
+        """The terminal state that it came to; the first counts, unless the run failed at it."""
 
     @property
     def step(self) -> int:
@@ -126,6 +114,18 @@ class AgentLoop:
             await self._change(status_of(ended), reason_of(ended))
         await self.engine.close(self.end(ended))
         return ended
+
+    async def fail(self, error: ErrorInfo, contained: Contained) -> Ended:
+        """Ends the run failed, in place of any end that it was coming to; gives what it came to.
+
+        `contained` awaits one telling and gives None where it fails, so that the others are made all the same.
+        """
+        heard = await contained(self._classified(error))
+        self.ended = Ended(status="failed", progress=self.progress, error=heard or error)
+        if self.status != "failed":
+            await contained(self._change("failed", reason_of(self.ended)))
+        await contained(self.engine.close(self.end(self.ended)))
+        return self.ended
 
     def end(self, ended: Ended) -> RunEndEvent:
         """What is told of this end."""
@@ -193,7 +193,8 @@ class AgentLoop:
                 Message(role="assistant", content=response.text, tool_calls=calls, extensions=response.extensions)
             )
             if calls:
-                await self._invoke_all(calls)
+                for branches in rounds(calls, self.plan):
+                    self._say(*await self._calls.made(branches, task=self._task))
             elif not response.text.strip() and response.output is None:
                 await self._say_nothing()
             elif (ended := await self._complete(response)) is not None:
@@ -224,112 +225,6 @@ class AgentLoop:
             raise Stop(await self._failed(ErrorInfo(code="validation", message=text), None))
         feedback = "Your answer was empty. Answer with text, or call a tool."
         self._repair(Retry(reason="an empty answer", feedback=feedback))
-
-    async def _invoke_all(self, calls: Sequence[ToolCall]) -> None:
-        """Makes the calls, side by side where the task says so, and tells the model of them in their order."""
-        branches = [self._branch(index, call) for index, call in enumerate(calls)]
-        rounds = [branches] if self.plan.parallel_tools else [[branch] for branch in branches]
-        for one in rounds:
-            results = await self._round(one)
-            self._say(*(tool_message(branch.call, results[branch.index]) for branch in one))
-
-    def _branch(self, index: int, call: ToolCall) -> Branch:
-        tool = next((tool for tool in self.plan.tools if tool.name == call.name), None)
-        return Branch(
-            index=index, call=call, event=ToolCallEvent(envelope=self.plan.envelope, op=BLANK, call=call, tool=tool)
-        )
-
-    async def _round(self, branches: Sequence[Branch]) -> dict[int, ToolResult]:
-        """The results of the calls, by index. Those that need a person wait until their siblings have ended."""
-        results: dict[int, ToolResult] = {}
-        while branches:
-            since = self.engine.now()
-            await self._attempts.in_time(since, branches[0].index)
-            began = [self._walk(branch, since) for branch in branches]
-            ends = [await began[0]] if len(began) == 1 else await self.engine.together(began)
-            self._count_subtasks(ends)
-            asking: list[tuple[Branch, Asked | Waiting]] = []
-            for branch, end in zip(branches, ends, strict=True):
-                match end:
-                    case Asked() | Waiting():
-                        asking.append((branch, end))
-                    case ToolResult():
-                        results[branch.index] = end
-                    case Ended():
-                        raise Stop(end)
-                    case SubtaskResult():
-                        results[branch.index] = told_of(end)
-            events = await self._people.decided([end for _, end in asking], [branch.event for branch, _ in asking])
-            branches = [
-                msgspec.structs.replace(branch, event=event, asked=branch.asked + 1)
-                for (branch, _), event in zip(asking, events, strict=True)
-            ]
-        return results
-
-    async def _walk(self, branch: Branch, since: float) -> ToolResult | SubtaskResult | Asked | Waiting | Ended:
-        """What a branch comes to by its own outcomes alone."""
-        try:
-            if is_spawn(self.plan, branch.call):
-                return await self._spawn(branch)
-            return await self._invoke(branch, since)
-        except Stop as stop:
-            return stop.ended
-
-    async def _invoke(self, branch: Branch, since: float) -> ToolResult | Asked | Ended:
-        ending = await self._attempts.attempt(TOOL_INVOKED, branch.event, index=branch.index, since=since)
-        match ending:
-            case Done():
-                return ending.event.result
-            case Blocked(stop=False):
-                return stand_in(ending)
-            case Fault():
-                cut = self._attempts.cut(ending, TOOL_INVOKED.name, index=branch.index, since=since)
-                return stand_in(ending.failed) if cut is None else cut
-            case Suspended() | Unknown():
-                path = self._attempts.path(TOOL_INVOKED.name, branch.index)
-                place = Asked(
-                    operation=TOOL_INVOKED.name,
-                    path=path,
-                    index=branch.index,
-                    event=branch.event,
-                    ending=ending,
-                    times=branch.asked,
-                )
-                return self._people.asked(place)
-            case Blocked() | Escalated():
-                return ended_by(ending)
-            case Retry():
-                raise AssertionError("a tool takes no Retry")
-
-    async def _spawn(self, branch: Branch) -> ToolResult | SubtaskResult | Waiting | Ended:
-        """A sub-run in place of a tool."""
-        found = wanted(self.plan, branch.call)
-        if isinstance(found, str):
-            return ToolResult(output=found, is_error=True)
-        subtask, text = found
-        path = self._attempts.path(SUBTASK_SPAWNED.name, branch.index)
-        parent = self.plan.envelope
-        event = SubtaskSpawnEvent(
-            envelope=parent,
-            op=self._attempts.blank(),
-            parent=self._task,
-            task=child_of(self._task, subtask, child_run_id(parent.run_id, path)),
-            input=text,
-        )
-        ending = await self.engine.spawn(path, event)
-        match ending:
-            case Done():
-                return ending.event.result
-            case Waiting():
-                return ending
-            case Blocked(stop=True):
-                return ended_by(ending)
-            case Blocked():
-                return stand_in(ending)
-            case Failed():
-                error = error_of(ending, SUBTASK_SPAWNED.name)
-                await self._attempts.classify(error, SUBTASK_SPAWNED.name, index=branch.index)
-                return stand_in(ending)
 
     async def _complete(self, response: ModelResponse) -> Ended | None:
         """The terminal state that the candidate brings, or None where the model has to go on."""
@@ -368,8 +263,10 @@ class AgentLoop:
                     return ending
                 case Suspended() | Unknown():
                     path = self._attempts.path(operation.name)
-                    place = Asked(operation=operation.name, path=path, index=0, event=event, ending=ending, times=asked)
-                    (event,) = await self._people.decided([self._people.asked(place)], [event])
+                    halted = Halted(
+                        operation=operation.name, path=path, index=0, event=event, ending=ending, times=asked
+                    )
+                    (event,) = await self._people.decided([self._people.asked(halted)], [event])
                     asked += 1
                 case Fault():
                     cut = self._attempts.cut(ending, operation.name)
@@ -381,16 +278,20 @@ class AgentLoop:
         """The run that a failure ends; `operation` is None where the loop itself decided that."""
         return Ended(status="failed", error=await self._attempts.classify(error, operation))
 
+    async def _classified(self, error: ErrorInfo) -> ErrorInfo:
+        """The error as hooks classified it; what would end the run in another way changes nothing."""
+        try:
+            return await self._attempts.classify(error, None)
+        except Stop:
+            return error
+
     def _count_use(self, worked: Event) -> None:
         """Counts what a response used, also of one that hooks withheld, want anew, or failed at."""
         if isinstance(worked, ModelResponseEvent):
             self.progress = self.progress.spent(worked.response.usage, worked.response.cost_usd)
 
-    def _count_subtasks(self, ends: Sequence[object]) -> None:
-        """Counts what sub-runs used, also where a call beside them ends the run."""
-        for end in ends:
-            if isinstance(end, SubtaskResult):
-                self.progress = self.progress.spent(end.usage, end.cost_usd)
+    def _count_subtask(self, ended: SubtaskResult) -> None:
+        self.progress = self.progress.spent(ended.usage, ended.cost_usd)
 
     def _repair(self, retry: Retry) -> None:
         """Counts a Retry and says its feedback; blocks the run that had its share of them."""
@@ -412,8 +313,3 @@ class AgentLoop:
 
     def _say(self, *messages: Message) -> None:
         self.progress = self.progress.said(*messages)
-
-
-def tool_message(call: ToolCall, result: ToolResult) -> Message:
-    """The result of a call as the conversation has it."""
-    return Message(role="tool", content=result.output, tool_call_id=call.id, name=call.name, is_error=result.is_error)

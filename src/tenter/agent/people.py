@@ -10,8 +10,9 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from tenter.agent.approval import MOST_REQUESTS, Asked, approved, edited, request_for
+from tenter.agent.approval import MOST_REQUESTS, Halted, approved, edited, request_for
 from tenter.agent.attempts import Attempts, Fault, Stop
+from tenter.agent.engine import BLANK
 from tenter.agent.plan import Ended, Waiting, reason_of
 from tenter.agent.refusal import decided_against, ended_by, refused
 from tenter.catalogue import (
@@ -21,7 +22,6 @@ from tenter.catalogue import (
     ApprovalRequest,
     ApprovalResolvedEvent,
     HelpRequestEvent,
-    Op,
     Status,
 )
 from tenter.kernel import Blocked, Done, Escalated, Event, FrozenDict, Operation, Retry, Suspended, Unknown
@@ -45,18 +45,18 @@ class People:
         self._attempts = attempts
         self._change = change
 
-    def asked(self, place: Asked) -> Asked:
+    def asked(self, halted: Halted) -> Halted:
         """What people are asked for an operation. Raises Stop where they were asked for it often enough."""
-        if place.times >= MOST_REQUESTS:
-            reason = f"{place.operation} needed a person more than {MOST_REQUESTS} times"
+        if halted.times >= MOST_REQUESTS:
+            reason = f"{halted.operation} needed a person more than {MOST_REQUESTS} times"
             raise Stop(refused(reason, "approvals_exhausted"))
-        ending = place.ending
+        ending = halted.ending
         if isinstance(ending, Unknown) and not ending.digest:
-            digest = self._attempts.engine.digest(place.event)
-            return msgspec.structs.replace(place, ending=dataclasses.replace(ending, digest=digest))
-        return place
+            digest = self._attempts.engine.digest(halted.event)
+            return msgspec.structs.replace(halted, ending=dataclasses.replace(ending, digest=digest))
+        return halted
 
-    async def decided(self, asked: Sequence[Asked | Waiting], events: Sequence[B]) -> Sequence[B]:
+    async def decided(self, asked: Sequence[Halted | Waiting], events: Sequence[B]) -> Sequence[B]:
         """The events of the next passes, once people have decided on all that they were asked.
 
         `events` are those of the passes before, and stay where nobody decided: a request that was withdrawn with that
@@ -68,17 +68,17 @@ class People:
         own = {
             index: request_for(one, self._attempts.plan, now)
             for index, one in enumerate(asked)
-            if isinstance(one, Asked)
+            if isinstance(one, Halted)
         }
-        for index, request in own.items():
-            await self._tell(cast("Asked", asked[index]), request)
         requests = tuple(
             request
             for index, one in enumerate(asked)
             for request in (one.requests if isinstance(one, Waiting) else (own[index],))
         )
         waiting = Waiting(requests=requests)
-        await engine.suspend(waiting)
+        await engine.suspend(waiting)  # first, so that whoever is told finds it on record and can decide at once
+        for index, request in own.items():
+            await self._tell(cast("Halted", asked[index]), request)
         await self._change("awaiting_approval", reason_of(waiting))
         since = engine.now()
         decisions = await engine.decisions(requests)
@@ -92,7 +92,7 @@ class People:
 
     async def _followed(
         self,
-        asked: Sequence[Asked | Waiting],
+        asked: Sequence[Halted | Waiting],
         events: Sequence[B],
         own: dict[int, ApprovalRequest],
         decisions: Sequence[ApprovalDecision],
@@ -101,22 +101,22 @@ class People:
         followed: dict[int, ApprovalDecision] = {}
         for index, request in own.items():
             if (decision := given.get(request.id)) is not None:
-                followed[index] = await self._resolved(cast("Asked", asked[index]), request, decision)
+                followed[index] = await self._resolved(cast("Halted", asked[index]), request, decision)
         for index, decision in followed.items():
             if (ended := decided_against(own[index], decision)) is not None:
                 raise Stop(ended)
         await self._change("running", "")
         return [
-            self._approved(cast("Asked", one), event, own[index], followed[index]) if index in followed else event
+            self._approved(cast("Halted", one), event, own[index], followed[index]) if index in followed else event
             for index, (one, event) in enumerate(zip(asked, events, strict=True))
         ]
 
-    async def _tell(self, asked: Asked, request: ApprovalRequest) -> None:
+    async def _tell(self, halted: Halted, request: ApprovalRequest) -> None:
         """Tells that a person is about to be asked."""
-        event = HelpRequestEvent(envelope=self._attempts.plan.envelope, op=Op(id=""), request=request)
-        await self._passed(HELP_REQUESTED, event, asked.index)
+        event = HelpRequestEvent(envelope=self._attempts.plan.envelope, op=BLANK, request=request)
+        await self._passed(HELP_REQUESTED, event, halted.index)
 
-    async def _resolved(self, asked: Asked, request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
+    async def _resolved(self, halted: Halted, request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
         """The decision as the run follows it: a hook may reject what a person let pass, and nothing else.
 
         What else it made of it no person has seen. An expiry is nobody's answer.
@@ -124,9 +124,9 @@ class People:
         if decision.decision == "expire":
             return decision
         event = ApprovalResolvedEvent(
-            envelope=self._attempts.plan.envelope, op=Op(id=""), request=request, decision=decision
+            envelope=self._attempts.plan.envelope, op=BLANK, request=request, decision=decision
         )
-        heard = (await self._passed(HELP_DECIDED, event, asked.index)).decision
+        heard = (await self._passed(HELP_DECIDED, event, halted.index)).decision
         if decision.decision == "reject" or heard.decision != "reject":
             return decision
         return msgspec.structs.replace(decision, decision="reject", reason=heard.reason, edits=FrozenDict())
@@ -144,13 +144,13 @@ class People:
             case Suspended() | Retry() | Unknown():
                 raise AssertionError(f"{operation.name} takes neither Suspend nor Retry")
 
-    def _approved(self, asked: Asked, event: B, request: ApprovalRequest, decision: ApprovalDecision) -> B:
+    def _approved(self, halted: Halted, event: B, request: ApprovalRequest, decision: ApprovalDecision) -> B:
         """The event of the next pass. Raises Stop for an edit that does not fit."""
         if decision.decision != "edit":
-            return approved(asked, decision, event=event, digest=asked.ending.digest)
-        shown = cast("B", asked.ending.event if asked.ending.event is not None else event)
+            return approved(halted, decision, event=event, digest=halted.ending.digest)
+        shown = cast("B", halted.ending.event if halted.ending.event is not None else event)
         try:
             changed = edited(shown, decision.edits, request.editable)
         except ValueError as error:
             raise Stop(refused(f"the edit by {decision.by} cannot be used: {error}", "invalid_edit")) from None
-        return approved(asked, decision, event=changed, digest=self._attempts.engine.digest(changed))
+        return approved(halted, decision, event=changed, digest=self._attempts.engine.digest(changed))

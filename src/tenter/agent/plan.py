@@ -1,10 +1,9 @@
 """What a run is to do, and how it stands: the frozen values that the agent loop takes and passes on."""
 
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from tenter.agent.retry import RetryPolicy
 from tenter.catalogue import (
     ApprovalRequest,
     Budgets,
@@ -12,12 +11,14 @@ from tenter.catalogue import (
     ErrorInfo,
     Limits,
     Message,
+    RetryPolicy,
     Status,
     TaskRef,
     ToolInfo,
     ToolSpec,
     Usage,
 )
+from tenter.kernel import Growing
 
 N = TypeVar("N", int, float)
 
@@ -58,7 +59,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """How far a run has come: its conversation and what it used. A change is a new value."""
 
-    messages: tuple[Message, ...] = ()
+    messages: tuple[Message, ...] = msgspec.field(default_factory=Growing[Message])
     usage: Usage = Usage()
     cost_usd: float = 0.0
     cost_known: bool = True
@@ -69,7 +70,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     def said(self, *messages: Message) -> "Progress":
         """The conversation with `messages` at its end."""
-        return msgspec.structs.replace(self, messages=(*self.messages, *messages))
+        grew = isinstance(self.messages, Growing)  # not where it was decoded
+        known = cast("Growing[Message]", self.messages) if grew else Growing(self.messages)
+        return msgspec.structs.replace(self, messages=known.grown(*messages))
 
     def spent(self, usage: Usage, cost_usd: float | None) -> "Progress":
         """With the use of one more response or sub-run; None for a cost that nobody told."""

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
         TOOL_CALLS_EXTRACTED as TOOL_CALLS_EXTRACTED,
         TOOL_INVOKED as TOOL_INVOKED,
     )
+    from tenter.catalogue.asked_call import (
+        arguments_of as arguments_of,
+    )
     from tenter.catalogue.contracts import (
+        EVERY_FIELD as EVERY_FIELD,
         ApprovalDecision as ApprovalDecision,
         ApprovalReason as ApprovalReason,
         ApprovalRequest as ApprovalRequest,
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
         Message as Message,
         ModelRequest as ModelRequest,
         ModelResponse as ModelResponse,
+        RetryPolicy as RetryPolicy,
         Risk as Risk,
         Role as Role,
         Sandbox as Sandbox,
@@ -56,6 +61,8 @@ if TYPE_CHECKING:
         TaskRef as TaskRef,
     )
     from tenter.catalogue.events import (
+        ARGUMENTS as ARGUMENTS,
+        DUPLICATE as DUPLICATE,
         ActivityFailedEvent as ActivityFailedEvent,
         ActivityRetriedEvent as ActivityRetriedEvent,
         ActivityRetryEvent as ActivityRetryEvent,
@@ -116,6 +123,7 @@ __all__ = [
     "ACTIVITY_FAILED",
     "ACTIVITY_RETRIED",
     "AGENT_OPERATIONS",
+    "ARGUMENTS",
     "ActivityFailedEvent",
     "ActivityRetriedEvent",
     "ActivityRetryEvent",
@@ -126,8 +134,10 @@ __all__ = [
     "ApprovalResolvedEvent",
     "Budgets",
     "CATALOGUE",
+    "DUPLICATE",
     "DecisionKind",
     "EMPTY",
+    "EVERY_FIELD",
     "Envelope",
     "ErrorCode",
     "ErrorInfo",
@@ -172,6 +182,7 @@ __all__ = [
     "PlanEvent",
     "REQUEST_RECEIVED",
     "RUN",
+    "RetryPolicy",
     "Risk",
     "Role",
     "RunEndEvent",
@@ -205,6 +216,7 @@ __all__ = [
     "ToolSpec",
     "Usage",
     "Verdict",
+    "arguments_of",
 ]
 
 __getattr__ = opener(
@@ -228,18 +240,21 @@ __getattr__ = opener(
             "TOOL_CALLS_EXTRACTED",
             "TOOL_INVOKED",
         ),
+        "asked_call": ("arguments_of",),
         "contracts": (
             "ApprovalDecision",
             "ApprovalReason",
             "ApprovalRequest",
             "Budgets",
             "DecisionKind",
+            "EVERY_FIELD",
             "ErrorCode",
             "ErrorInfo",
             "Limits",
             "Message",
             "ModelRequest",
             "ModelResponse",
+            "RetryPolicy",
             "Risk",
             "Role",
             "Sandbox",
@@ -261,10 +276,12 @@ __getattr__ = opener(
             "TaskRef",
         ),
         "events": (
+            "ARGUMENTS",
             "ActivityFailedEvent",
             "ActivityRetriedEvent",
             "ActivityRetryEvent",
             "ApprovalResolvedEvent",
+            "DUPLICATE",
             "HelpDecidedEvent",
             "HelpRequestEvent",
             "HelpRequestedEvent",

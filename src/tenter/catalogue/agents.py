@@ -237,7 +237,8 @@ ACTIVITY_FAILED = Operation(
     doc="A body failed, or a hook with `on_error: fail`, at the innermost operation that did.",
     rules={
         "pre": Rule(
-            "Once for each failure, retryable or not. A replacement of `policy` changes how it is tried again.",
+            "Once for each failure, retryable or not. A replacement of `policy`, a `RetryPolicy`, changes how it is "
+            "tried again; None: it is not.",
             takes=HAND_OVER,
             replaces=True,
             block_means="no retry",
@@ -262,7 +263,7 @@ ACTIVITY_RETRIED = Operation(
     doc="An operation that failed is about to be tried again.",
     rules={
         "pre": Rule(
-            "Once for each retry, before the wait. A replacement of `policy` changes the delay.",
+            "Once for each retry, before the wait. A replacement of `policy`, a `RetryPolicy`, changes the delay.",
             takes=HAND_OVER,
             replaces=True,
             block_means="no retry",

@@ -1,7 +1,9 @@
 """The neutral contracts between loop, models and tools (seed 003, "Event payloads"): no provider's own types."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from msgspec import Meta
 
 from tenter.catalogue.envelope import EMPTY
 from tenter.kernel import FrozenStruct, OnTimeout
@@ -34,6 +36,9 @@ Sandbox = Literal["none", "process"]
 
 DecisionKind = Literal["approve", "reject", "edit", "expire"]
 """What a request came to. Nobody answers `expire`: it stands for an answer that did not come in time."""
+
+EVERY_FIELD: Final = "*"
+"""Among the fields that a person may edit: all of them; of a tool call, every argument."""
 
 
 class ToolCall(FrozenStruct, frozen=True, kw_only=True):
@@ -136,6 +141,24 @@ class ErrorInfo(FrozenStruct, frozen=True, kw_only=True):
     details: Mapping[str, object] = EMPTY
 
 
+Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
+"""How long is waited: a year at most, so that it is a number, and no mistake for ever."""
+
+
+class RetryPolicy(FrozenStruct, frozen=True, kw_only=True):
+    """How often and how soon an operation that failed is tried again.
+
+    The first wait is `first_seconds`, each further one `factor` times as long, up to `cap_seconds`. `attempts` counts
+    the first one, too. `jitter` is the number that was drawn: 1 leaves the wait whole, 0 halves it.
+    """
+
+    first_seconds: Seconds = 1.0
+    factor: Annotated[float, Meta(ge=0, le=1000)] = 2.0
+    cap_seconds: Seconds = 60.0
+    attempts: Annotated[int, Meta(ge=1, le=1_000_000)] = 5
+    jitter: Annotated[float, Meta(ge=0, le=1)] = 1.0
+
+
 class Budgets(FrozenStruct, frozen=True, kw_only=True):
     """What a run and its sub-runs may use together; None: as much as they like.
 
@@ -189,8 +212,8 @@ class ApprovalRequest(FrozenStruct, frozen=True, kw_only=True):
         """The fields that every reason lets be edited; `*` stands for every argument of a tool call."""
         named = [reason.editable for reason in self.reasons]
         fields = dict.fromkeys(field for fields in named for field in fields)
-        kept = tuple(field for field in fields if all(field in fields or "*" in fields for fields in named))
-        return ("*",) if "*" in kept else kept
+        kept = tuple(field for field in fields if all(field in fields or EVERY_FIELD in fields for fields in named))
+        return (EVERY_FIELD,) if EVERY_FIELD in kept else kept
 
     @property
     def expires_at(self) -> float | None:

@@ -49,10 +49,15 @@ class LoopFacts(FrozenStruct, frozen=True, kw_only=True):
 
 
 class Approval(FrozenStruct, frozen=True, kw_only=True):
-    """A person's decision that a call carries on its next pass: for which hooks, and for exactly which call."""
+    """A person's decision that a call carries on its next pass: for which hooks, and for exactly which call.
+
+    `asked` names what each of them asked for (`Requirement.name`): a hook of that name at another point, or one that
+    asks for something else now, is not answered by it.
+    """
 
     id: str
     hooks: tuple[str, ...]
+    asked: tuple[str, ...] = ()
     digest: str
     by: str = ""
 

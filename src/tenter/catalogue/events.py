@@ -1,7 +1,7 @@
 """The events of the agent operations (D§4.3; the names of seed 003 for the thirteen portable points)."""
 
 from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 import msgspec
 
@@ -12,6 +12,8 @@ from tenter.catalogue.contracts import (
     Limits,
     ModelRequest,
     ModelResponse,
+    RetryPolicy,
+    Seconds,
     Status,
     SubtaskResult,
     ToolCall,
@@ -23,6 +25,12 @@ from tenter.catalogue.envelope import EMPTY, Approval, Envelope, Op, TaskRef
 from tenter.kernel import AfterEvent, BeforeEvent, Event
 
 Verdict = Literal["wait", "complete", "fail"]
+
+ARGUMENTS: Final = "call.arguments."
+"""How a hook names an argument of a tool call that a person may edit: by this, and its own name."""
+
+DUPLICATE: Final = "duplicate"
+"""The check before a tool acts that asks for a person where the call may have been made; the loop asks in its name."""
 
 
 class AgentEvent(Event, frozen=True, kw_only=True):
@@ -147,11 +155,13 @@ class TaskCompletedEvent(AgentAfter, frozen=True, kw_only=True):
 
 
 class ActivityFailedEvent(AgentBefore, frozen=True, kw_only=True):
+    """`policy` is how it will be tried again where its error allows that; None: it will not."""
+
     error: ErrorInfo
     step: int
     operation: str | None = None
     attempt: int | None = None
-    policy: Mapping[str, object] | None = None
+    policy: RetryPolicy | None = None
 
 
 class RunErrorEvent(AgentAfter, frozen=True, kw_only=True):
@@ -161,7 +171,7 @@ class RunErrorEvent(AgentAfter, frozen=True, kw_only=True):
     step: int
     operation: str | None = None
     attempt: int | None = None
-    policy: Mapping[str, object] | None = None
+    policy: RetryPolicy | None = None
 
 
 class ActivityRetryEvent(AgentBefore, frozen=True, kw_only=True):
@@ -169,7 +179,7 @@ class ActivityRetryEvent(AgentBefore, frozen=True, kw_only=True):
 
     operation: str
     attempt: int
-    policy: Mapping[str, object]
+    policy: RetryPolicy
 
 
 class ActivityRetriedEvent(AgentAfter, frozen=True, kw_only=True):
@@ -177,8 +187,8 @@ class ActivityRetriedEvent(AgentAfter, frozen=True, kw_only=True):
 
     operation: str
     attempt: int
-    policy: Mapping[str, object]
-    delay: float
+    policy: RetryPolicy
+    delay: Seconds
 
 
 class HelpRequestEvent(AgentBefore, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ LONGEST: Final = 1000
 """Characters of a line."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class Typed(msgspec.Struct, frozen=True, kw_only=True):
     """What a person typed. `edits` are of an edit."""
 
     choice: Choice
@@ -46,7 +46,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     edits: dict[str, object] = {}
 
 
-LATER: Final = Answer(choice="later")
+LATER: Final = Typed(choice="later")
 
 
 def asks_for_decisions() -> bool:
@@ -57,13 +57,14 @@ def asks_for_decisions() -> bool:
 class Asker:
     """Asks whoever sits at the terminal, and records what is decided through the harness that has the run."""
 
-    def __init__(self, harness: "Harness", mask: Masking, told_mask: Masking) -> None:
-        """`mask` is for what is shown, `told_mask` for what is recorded."""
+    def __init__(self, harness: "Harness", mask: Masking, *, told_mask: Masking, config: str) -> None:
+        """`mask` is for what is shown, `told_mask` for what is recorded. `config` is the project's file."""
         self.by = login_name()
         """Who decides."""
         self._harness = harness
         self._mask = mask
         self._told_mask = told_mask
+        self._config = config
 
     async def decided(self, requests: Sequence[ApprovalRequest]) -> bool:
         """Asks for each request in turn; whether the run can go on. Whoever wants to decide later leaves them open."""
@@ -83,7 +84,7 @@ class Asker:
         """Records the answer, the first one that can be recorded."""
         from tenter.journal import DecisionRefused
 
-        self._tell(request_text(request, self._mask))
+        self._tell(request_text(request, self._mask, config=self._config))
         while True:
             answer = await self._typed(request)
             if answer.choice == "later":
@@ -98,7 +99,7 @@ class Asker:
             except click.ClickException as error:
                 self._tell(error.format_message())
 
-    async def _recorded(self, request: ApprovalRequest, answer: Answer) -> "ApprovalDecision":
+    async def _recorded(self, request: ApprovalRequest, answer: Typed) -> "ApprovalDecision":
         run_id, reason = root_of(request), self._told_mask(answer.reason)
         match answer.choice:
             case "approve":
@@ -113,7 +114,7 @@ class Asker:
             case _:
                 assert_never(answer.choice)
 
-    async def _typed(self, request: ApprovalRequest) -> Answer:
+    async def _typed(self, request: ApprovalRequest) -> Typed:
         """What a person says to one request; `later` where the input is closed."""
         is_editable = bool(editable_of(request))
         while True:
@@ -134,7 +135,7 @@ class Asker:
             if edits is None or (reason := await self._asked(WHY, blank=True)) is None:
                 return LATER
             if choice != "edit" or edits:
-                return Answer(choice=choice, reason=reason, edits=edits)
+                return Typed(choice=choice, reason=reason, edits=edits)
             self._tell("nothing was edited")
 
     async def _edits(self, request: ApprovalRequest) -> dict[str, object] | None:

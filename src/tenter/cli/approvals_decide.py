@@ -12,16 +12,17 @@ import click
 import msgspec
 
 from tenter.catalogue import ApprovalDecision
-from tenter.cli.approvals_rows import done, every_row
+from tenter.cli.approvals_rows import done, request_row
 from tenter.cli.approvals_show import requests_of
+from tenter.cli.command_line import command_line, quoted
 from tenter.cli.decisions import edits_of, login_name, refuse_secrets, root_of
 from tenter.cli.foreground import Words
 from tenter.cli.inside import refuse_inside
 from tenter.cli.journals import journal_of
 from tenter.cli.masking import Masking, mask_of, masked, told_mask_of
 from tenter.cli.resume import resumed
-from tenter.cli.texts import escaped, json_text, moment, one_line
-from tenter.journal import ApprovalRow, DecisionRefused, Store, Stream
+from tenter.cli.texts import escaped, json_text, one_line
+from tenter.journal import ApprovalRow, DecisionRefused, Store, Stream, every_request
 from tenter.kernel import SYSTEM_CLOCK, TenterError
 
 Answer = Literal["approve", "reject", "edit"]
@@ -43,12 +44,22 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """The decision, as it is on record, and the run that goes on with it."""
+    """The decision, as it is on record, and what was asked."""
 
-    run_id: str
+    row: ApprovalRow
     decision: ApprovalDecision
     still_open: int
     """So many other requests of the run, and of those below it, wait."""
+
+    @property
+    def run_id(self) -> str:
+        """The run that goes on with it."""
+        return root_of(self.row.request)
+
+    @property
+    def ends_run(self) -> bool:
+        """Whether all that is left of the run is its end, whatever is said to the others."""
+        return self.decision.decision == "reject" and self.row.request.run_id == self.run_id
 
 
 class Expired(msgspec.Struct, frozen=True):
@@ -95,7 +106,9 @@ async def _decide(answer: Answer, words: Options, edits: Mapping[str, object]) -
             if row.state == "open":  # of any other the store says why nothing can be decided
                 check_edits(request, edits)
             decided = await store.decide(decision)
-            return Decided(root_of(request), decided, await _open_of(store, root_of(request)))
+            row = await store.request(request.run_id, request.id)
+            assert row is not None, "it was decided"
+            return Decided(row, decided, await _open_of(store, root_of(request)))
         except DecisionRefused as error:
             if error.why == "expired" and not await _is_over(store, root_of(request)):
                 return Expired(root_of(request), str(error))
@@ -103,12 +116,12 @@ async def _decide(answer: Answer, words: Options, edits: Mapping[str, object]) -
 
 
 async def _open_of(store: Store, run_id: str) -> int:
-    return sum(row.state == "open" for row in await every_row(store, run_id))
+    return sum(row.state == "open" for row in await every_request(store, run_id))
 
 
 async def _is_over(store: Store, run_id: str) -> bool:
     summary = await store.summary(Stream("run", run_id))
-    return summary is None or summary.ended is not None
+    return summary is None or summary.is_over
 
 
 def _meant(rows: list[ApprovalRow]) -> ApprovalRow:
@@ -125,21 +138,24 @@ def _meant(rows: list[ApprovalRow]) -> ApprovalRow:
 
 def _print(decided: Decided, words: Options) -> None:
     mask, decision = mask_of(words.config), decided.decision
-    following = f"tenter resume {decided.run_id}"
+    resume = quoted(words.config, "resume", decided.run_id)
     if words.as_json:
-        told = {"decided_at": moment(decision.decided_at), "still_open": decided.still_open, "next": following}
-        document = {**msgspec.to_builtins(decision), **told}
+        asked = msgspec.to_builtins(request_row(decided.row))
+        document: dict[str, object] = {"approval": asked, "still_open": decided.still_open}
+        document["next"] = command_line(words.config, "resume", decided.run_id)
         click.echo(json_text(masked(document, mask)))
         return
     click.echo(f"request {one_line(decision.request_id)}: {done(decision, mask)}")
+    if decided.ends_run:
+        click.echo(f"{resume} brings the run to its end, blocked")
+        return
     if decided.still_open:
         waiting = "1 request more" if decided.still_open == 1 else f"{decided.still_open} requests more"
-        click.echo(
-            f"the run waits for {waiting} ('{escaped(f'tenter approvals show {decided.run_id}')}'); "
-            f"'{escaped(following)}' goes on with it then"
-        )
+        show = quoted(words.config, "approvals", "show", decided.run_id)
+        click.echo(f"the run waits for {waiting} ({show}); {resume} goes on with it then")
         return
-    click.echo(f"'{escaped(following)}' goes on with the run")
+    ended = f"; its sub-run {decided.row.request.run_id} ends blocked" if decision.decision == "reject" else ""
+    click.echo(f"{resume} goes on with the run{escaped(ended)}")
 
 
 def _end(expired: Expired, masks: list[Masking], words: Options) -> int:

@@ -11,10 +11,9 @@ from tenter.cli.masking import Masking
 from tenter.cli.texts import json_text, moment, one_line
 
 if TYPE_CHECKING:
-    from tenter.journal import ApprovalRow, Store
+    from tenter.harness import RunResult
+    from tenter.journal import ApprovalRow
 
-PAGE: Final = 200
-"""Rows that are asked for at once."""
 LONGEST: Final = 600
 """Characters of a line."""
 DONE: Final[Mapping[DecisionKind, str]] = {
@@ -25,8 +24,8 @@ DONE: Final[Mapping[DecisionKind, str]] = {
 }
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it is listed. Times are in UTC."""
+class RequestRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as every verb with `--json` tells it. Times are in UTC."""
 
     request_id: str
     run_id: str
@@ -41,7 +40,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     reasons: Sequence[Mapping[str, object]]
     editable: Mapping[str, object]
-    """What may be edited, and its present value."""
+    """What may be edited, and its present value; None of what is not given."""
     requested_at: str
     expires_at: str | None
     on_timeout: str
@@ -51,10 +50,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     decision: Mapping[str, object] | None
 
 
-def asked_of(row: "ApprovalRow", now: float | None = None) -> Asked:
-    """The request as it is listed at the time `now`, in seconds since the epoch; without one as it is on record."""
+def request_row(row: "ApprovalRow", now: float | None = None) -> RequestRow:
+    """The request as it is told at the time `now`, in seconds since the epoch; without one as it is on record."""
     request, values = row.request, fields_of(row.request)
-    return Asked(
+    return RequestRow(
         request_id=request.id,
         run_id=root_of(request),
         asking_run_id=request.run_id,
@@ -72,6 +71,14 @@ def asked_of(row: "ApprovalRow", now: float | None = None) -> Asked:
         expired=has_expired(row, now),
         decision=None if row.decision is None else _timed(msgspec.to_builtins(row.decision), "decided_at"),
     )
+
+
+def result_document(result: "RunResult", now: float) -> Mapping[str, object]:
+    """The result of a run as JSON has it, what it waits for at the time `now` as in a listing."""
+    from tenter.journal import ApprovalRow
+
+    waits = [request_row(ApprovalRow(request=one, state="open", cursor=""), now) for one in result.approvals]
+    return {**msgspec.structs.asdict(result), "approval": waits[0] if waits else None, "approvals": waits}
 
 
 def has_expired(row: "ApprovalRow", now: float | None) -> bool:
@@ -93,16 +100,6 @@ def done(decision: ApprovalDecision, mask: Masking) -> str:
     edits = f", with {json_text(decision.edits)}" if decision.edits else ""
     why = f": {decision.reason}" if decision.reason else ""
     return one_line(mask(f"{DONE[decision.decision]}{by} at {moment(decision.decided_at)}{edits}{why}"), LONGEST)
-
-
-async def every_row(store: "Store", run_id: str) -> "list[ApprovalRow]":
-    """All that the run, and the runs that it spawned, ever asked for; the oldest first."""
-    rows: list[ApprovalRow] = []
-    while True:
-        page = await store.approvals(run=run_id, state=None, after=rows[-1].cursor if rows else None, limit=PAGE)
-        rows += page
-        if len(page) < PAGE:
-            return rows
 
 
 def _timed(document: Mapping[str, object], name: str) -> Mapping[str, object]:

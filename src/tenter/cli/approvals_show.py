@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from tenter.cli.approvals_rows import asked_of, every_row, has_expired, outcome
+from tenter.cli.approvals_rows import has_expired, outcome, request_row
+from tenter.cli.command_line import quoted
 from tenter.cli.decisions import call_of, root_of
 from tenter.cli.journals import find_run, journal_of, outermost
 from tenter.cli.masking import Masking, mask_of, masked
 from tenter.cli.report import how_to_answer, request_text
 from tenter.cli.texts import escaped, json_text, moment, one_line
-from tenter.journal import ApprovalRow, Store
+from tenter.journal import ApprovalRow, Store, every_request
 from tenter.kernel import SYSTEM_CLOCK, TenterError
 
 
@@ -22,16 +23,16 @@ def show_verb(config: str, run_id: str, request_id: str, *, as_json: bool) -> No
     rows = asyncio.run(_rows(Path(config), run_id, request_id))
     now, mask = SYSTEM_CLOCK.now(), mask_of(config)
     if as_json:
-        document = {"approvals": [msgspec.to_builtins(asked_of(row, now)) for row in rows]}
+        document = {"approvals": [msgspec.to_builtins(request_row(row, now)) for row in rows]}
         click.echo(json_text(masked(document, mask)))
         return
     for row in rows:
-        for line in _lines(row, now, mask):
+        for line in _lines(row, now, mask, config):
             click.echo(line)
     if waiting := [row.request for row in rows if row.state == "open" and not has_expired(row, now)]:
-        click.echo(how_to_answer(waiting))
+        click.echo(how_to_answer(waiting, config=config))
     elif any(row.state == "open" for row in rows):
-        click.echo(escaped(f"'tenter resume {root_of(rows[0].request)}' brings the run to its end"))
+        click.echo(f"{quoted(config, 'resume', root_of(rows[0].request))} brings the run to its end")
 
 
 async def requests_of(store: Store | None, run_id: str, request_id: str) -> list[ApprovalRow]:
@@ -43,7 +44,7 @@ async def requests_of(store: Store | None, run_id: str, request_id: str) -> list
     found = await find_run(store, run_id)
     assert store is not None, "a run was found"
     root = (await outermost(store, found)).stream.id
-    rows = await every_row(store, root)
+    rows = await every_request(store, root)
     if not rows:
         raise TenterError(f"the run {root} asks for nothing; 'tenter approvals list' prints what waits for a person")
     if not request_id:
@@ -68,10 +69,10 @@ async def _rows(config: Path, run_id: str, request_id: str) -> Sequence[Approval
     return [row for row in rows if row.state == "open"] or rows
 
 
-def _lines(row: ApprovalRow, now: float, mask: Masking) -> Iterator[str]:
+def _lines(row: ApprovalRow, now: float, mask: Masking, config: str) -> Iterator[str]:
     request = row.request
     if row.state == "open":
-        yield request_text(request, mask)
+        yield request_text(request, mask, config=config)
     else:
         yield one_line(f"request {request.id} of the run {root_of(request)}:")
         yield f"  {escaped(mask(json_text(call_of(request))))}"

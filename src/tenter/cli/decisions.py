@@ -8,13 +8,11 @@ from typing import Final, cast
 import click
 import msgspec
 
-from tenter.catalogue import TOOL_INVOKED, ApprovalRequest
+from tenter.catalogue import EVERY_FIELD, TOOL_INVOKED, ApprovalRequest, arguments_of
 from tenter.cli.masking import Masking, masked
 from tenter.cli.texts import json_text, one_line
 from tenter.wire import NotJson, one_value
 
-ALL: Final = "*"
-"""In a request's editable fields: every argument of the call."""
 LONGEST_NAME: Final = 60
 """Characters of a name in an error."""
 
@@ -26,11 +24,8 @@ def root_of(request: ApprovalRequest) -> str:
 
 def fields_of(request: ApprovalRequest) -> Mapping[str, object]:
     """What could be edited, with its present value: the arguments of a tool call, or the fields of another event."""
-    call = request.call.get("call")
-    if request.operation != TOOL_INVOKED.name or not isinstance(call, Mapping):
-        return request.call
-    arguments = cast("Mapping[str, object]", call).get("arguments")
-    return cast("Mapping[str, object]", arguments) if isinstance(arguments, Mapping) else {}
+    arguments = arguments_of(request)
+    return request.call if arguments is None else arguments
 
 
 def call_of(request: ApprovalRequest) -> Mapping[str, object]:
@@ -44,8 +39,20 @@ def call_of(request: ApprovalRequest) -> Mapping[str, object]:
 
 
 def editable_of(request: ApprovalRequest) -> tuple[str, ...]:
-    """The names of what may be edited; where that is everything, of what there is."""
-    return tuple(fields_of(request)) if ALL in request.editable else request.editable
+    """The names of what may be edited; where that is everything, of what is given and what the tool takes besides."""
+    if EVERY_FIELD not in request.editable:
+        return request.editable
+    return tuple(dict.fromkeys((*fields_of(request), *_taken_by_tool(request))))
+
+
+def _taken_by_tool(request: ApprovalRequest) -> Mapping[str, object]:
+    """The arguments that the tool of a call takes, by its JSON Schema; none of another operation."""
+    nothing: Mapping[str, object] = {}
+    found = request.call if request.operation == TOOL_INVOKED.name else nothing
+    for name in ("tool", "parameters", "properties"):
+        inner = found.get(name)
+        found = cast("Mapping[str, object]", inner) if isinstance(inner, Mapping) else nothing
+    return found
 
 
 def edits_of(words: Sequence[str]) -> dict[str, object]:

@@ -17,10 +17,11 @@ from tenter.catalogue import Status
 from tenter.cli.inside import marked
 from tenter.cli.masking import Masking, told_mask_of
 from tenter.cli.texts import escaped, json_text, one_line
-from tenter.kernel import TenterError
+from tenter.kernel import SYSTEM_CLOCK, TenterError
 
 if TYPE_CHECKING:
     from tenter.cli.screen import Screen
+    from tenter.cli.words import Said
     from tenter.config import ConfigError, Pins
     from tenter.harness import Harness, RunResult, Watcher
 
@@ -61,6 +62,8 @@ class Finished(msgspec.Struct, frozen=True):
 
     harness: "Harness"
     result: "RunResult"
+    said: "tuple[Said, ...]"
+    """What its hooks said."""
     switched_off: list[str]
     """A line for each file whose hooks did not run."""
 
@@ -119,22 +122,24 @@ async def _run(words: Words, masks: list[Masking], pins: "Pins", start: Start) -
         async with harness:
             result = await _heard(start(harness, screen.show), screen)
             if result.approvals:
-                result = await _answered(result, harness, screen, told_mask_of(words.config))
+                result = await _answered(result, harness, screen, words.config)
     except JournalError as error:
         raise click.ClickException(str(error)) from error
-    return Finished(harness, result, off)
+    return Finished(harness, result, screen.said(result), off)
 
 
-async def _answered(result: "RunResult", harness: "Harness", screen: "Screen", told_mask: Masking) -> "RunResult":
+async def _answered(result: "RunResult", harness: "Harness", screen: "Screen", config: str) -> "RunResult":
     """Goes on with a run that waits for as long as somebody at the terminal decides; the result at last."""
     from tenter.cli.answering import Asker, asks_for_decisions
 
     if not asks_for_decisions():
         return result
-    asker = Asker(harness, screen.mask, told_mask)
+    asker = Asker(harness, screen.mask, told_mask=told_mask_of(config), config=config)
     try:
         while result.approvals and await asker.decided(result.approvals):
             result = await _heard(harness.resume(result.run_id, by=asker.by, watcher=screen.show), screen)
+        if result.approvals and (left := await harness.approvals(result.run_id)):  # some may be decided by now
+            result = msgspec.structs.replace(result, approval=left[0], approvals=left)
     except TenterError as error:  # somebody else went on with it meanwhile, or ended it: no mistake of who is asked
         raise click.ClickException(str(error)) from error
     return result
@@ -161,19 +166,20 @@ def _with_the_rest(error: "ConfigError", config: str) -> TenterError:
 
 
 def _print(words: Words, finished: Finished) -> None:
+    from tenter.cli.approvals_rows import result_document
     from tenter.cli.report import status_line, summary, verdict
 
     result, mask = finished.result, finished.harness.mask
     if words.shows_steps:
-        click.echo(f"\n{summary(finished.harness.runtime.links(), result.trace)}\n", err=True)
+        click.echo(f"\n{summary(finished.harness.runtime.links(), finished.said, config=words.config)}\n", err=True)
     for line in finished.switched_off:
         click.echo(one_line(mask(line), 1000), err=True)
     if words.as_json:
-        click.echo(json_text(result))
+        click.echo(json_text(result_document(result, SYSTEM_CLOCK.now())))
         return
     click.echo(status_line(result), err=True)
     if result.status == "completed":
         output = result.output if isinstance(result.output, str) else json_text(result.output)
         click.echo(escaped(mask(output)))
     else:
-        click.echo(verdict(result, mask), err=True)
+        click.echo(verdict(result, mask, config=words.config), err=True)

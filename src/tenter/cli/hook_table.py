@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from tenter.catalogue import CATALOGUE
+from tenter.cli.command_line import quoted
 from tenter.cli.texts import one_line
 from tenter.config import Listing, Row, Spec
 from tenter.kernel import OUTCOMES, Point
@@ -15,7 +16,7 @@ WIDEST = 60
 UNTOLD = "* a Python hook may say otherwise of what the configuration leaves out; that is known when it is loaded"
 
 
-def table(listing: Listing, points: Sequence[Point], *, every: bool) -> Iterator[str]:
+def table(listing: Listing, points: Sequence[Point], *, every: bool, config: str) -> Iterator[str]:
     """The lines of a listing. With `every`, also when each point fires and what may be answered there."""
     cells = [_cells(row) for row in listing.rows]
     widths = [max(map(len, column)) for column in zip(HEADS, *cells, strict=True)]
@@ -30,7 +31,7 @@ def table(listing: Listing, points: Sequence[Point], *, every: bool) -> Iterator
         mark = " [untrusted]" if one.untrusted else ""
         yield one_line(f"plugin {one.target}{mark} ({one.source}): known when it is loaded", 200)
     if not (points or listing.unlisted):
-        yield "no hooks; 'tenter hooks list --all' prints all points"
+        yield f"no hooks; {quoted(config, 'hooks', 'list', '--all')} prints all points"
 
 
 def switched_off(*specs: Spec | None) -> list[str]:

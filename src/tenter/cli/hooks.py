@@ -67,7 +67,7 @@ def list_(point: str, *, every: bool, config: str, as_json: bool) -> None:
         _print_json({"points": list(map(point_row, shown)), **_builtins(listing), **told}, _mask(spec, user))
         return
     masking = _mask(spec, user)
-    for line in table(listing, shown, every=every):
+    for line in table(listing, shown, every=every, config=config):
         click.echo(masking(line))
     for line in (*switched_off(spec, user), *trust_note(state)):
         click.echo(one_line(masking(line), LONGEST))

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import click
 
+from tenter.cli.options import project_folder
 from tenter.journal import JOURNAL_PLACE, JournalError, SqliteStore, Store, Stream, StreamSummary, journal_key
 from tenter.kernel import TenterError
 
@@ -16,8 +17,11 @@ MOST_NAMED: Final = 5
 
 
 def open_journal(config: Path) -> Store | None:
-    """The journal beside the configuration; None where nothing ran yet. Raises TenterError where there is neither."""
-    path = config.absolute().parent / JOURNAL_PLACE
+    """The journal beside the configuration; None where nothing ran yet.
+
+    Raises TenterError where there is neither, and for what is no file, such as a folder.
+    """
+    path = project_folder(config) / JOURNAL_PLACE
     if path.exists():
         return SqliteStore(path, key=journal_key(os.environ))
     if not config.exists():

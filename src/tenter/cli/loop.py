@@ -8,6 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import click
 
+from tenter.cli.command_line import TAKEN_BY_ITSELF
 from tenter.cli.masking import Masking
 from tenter.cli.options import config_option, json_option
 
@@ -157,4 +158,5 @@ def prune(masks: list[Masking], loop_ids: tuple[str, ...], *, config: str | None
     from tenter.cli.loops import loops_of, named_loop
 
     found = [named_loop(config, loop_id, masks) for loop_id in loop_ids]
-    return prune_verb(loops_of(config), [one.row for one in found], as_json=as_json)
+    rows = [one.row for one in found]
+    return prune_verb(loops_of(config), rows, config=config or TAKEN_BY_ITSELF, as_json=as_json)

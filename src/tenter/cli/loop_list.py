@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
+from tenter.cli.command_line import TAKEN_BY_ITSELF, quoted
 from tenter.cli.loops import loops_of
 from tenter.cli.masking import Masking, mask_of, masked
 from tenter.cli.texts import json_text, moment, one_line
@@ -83,7 +84,7 @@ def list_verb(config: str | None, *, every: bool, as_json: bool) -> None:
         click.echo(json_text({"loops": [masked(msgspec.to_builtins(row), mask) for row, mask in shown]}))
         return
     for row, mask in shown:
-        for line in lines(row, mask):
+        for line in lines(row, mask, config or TAKEN_BY_ITSELF):
             click.echo(line)
     if not shown:
         click.echo(
@@ -118,32 +119,36 @@ def listed(row: "LoopRow") -> Listed:
     )
 
 
-def lines(row: Listed, mask: Masking) -> Iterator[str]:
+def lines(row: Listed, mask: Masking, config: str) -> Iterator[str]:
     """A loop for people: a line of a table, and below it what it waits for or why it ended."""
     head = f"{row.loop_id}  {row.status:9}  {_since(row)}  iteration {row.iteration:<3}  "
     yield one_line(head, LONGEST).ljust(len(head)) + one_line(mask(row.prompt), PROMPT)
-    for told in below(row, mask):
+    for told in below(row, mask, config):
         yield f"  {one_line(mask(told), LONGEST)}"
 
 
-def below(row: Listed, mask: Masking) -> Iterator[str]:
-    """What it waits for, and what a person can do about it; or why it ended. To be masked and escaped as a whole."""
+def below(row: Listed, mask: Masking, config: str) -> Iterator[str]:
+    """What it waits for, and what a person can do about it; or why it ended. To be masked and escaped as a whole.
+
+    `config` is the configuration by which its repository was named.
+    """
     held, asks = row.suspension, row.question
+    resume = quoted(config, "loop", "resume", row.loop_id)
     gone = "; its process is gone" if row.ended_at is None and not row.process_alive else ""
     if held is not None:
         yield (
             f"suspended since {held.suspended_at} at {held.phase_event} by {held.hook_name}: "
-            f"{_reason(held.reason, mask)}{gone}; 'tenter loop resume {row.loop_id}' continues it"
+            f"{_reason(held.reason, mask)}{gone}; {resume} continues it"
         )
         for one in held.suspensions[1:MOST_NAMED]:
             yield f"and by {one.hook_name}: {_reason(one.reason, mask)}"
         if (more := len(held.suspensions) - MOST_NAMED) > 0:
             yield f"and by {more} more; --json names all"
     elif gone:
-        yield f"its process is gone; 'tenter loop resume {row.loop_id}' continues it"
+        yield f"its process is gone; {resume} continues it"
     if asks is not None:
         options = f" ({' / '.join(asks.options)})" if asks.options else ""
-        yield f"asks: {asks.question}{options}; 'tenter loop answer {row.loop_id} TEXT' answers it"
+        yield f"asks: {asks.question}{options}; {quoted(config, 'loop', 'answer', row.loop_id, 'TEXT')} answers it"
     if row.reason not in (None, "completed"):
         yield f"{row.reason}: {row.message}"
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tenter.cli.command_line import quoted
 from tenter.cli.masking import mask, masked
 from tenter.cli.texts import json_text, one_line
 
@@ -17,7 +18,7 @@ LONGEST = 1000
 """Characters of a line about one loop."""
 
 
-def prune_verb(registry: "Registry", rows: "Sequence[LoopRow]", *, as_json: bool) -> int:
+def prune_verb(registry: "Registry", rows: "Sequence[LoopRow]", *, config: str, as_json: bool) -> int:
     """Prunes these loops; without any, all that are over. The exit code is 1 when something was not taken away.
 
     Of crashed loops, which go only by name, standard error says how many there are.
@@ -28,7 +29,8 @@ def prune_verb(registry: "Registry", rows: "Sequence[LoopRow]", *, as_json: bool
     masking = mask()
     crashed = 0 if rows else sum(standing_of(row) == "crashed" for row in registry.rows())
     if crashed:
-        click.echo(f"{crashed} crashed left: 'tenter loop prune LOOP' takes one away, 'resume' continues it", err=True)
+        prune_one = quoted(config, "loop", "prune", "LOOP")
+        click.echo(f"{crashed} crashed left: {prune_one} takes one away, 'resume' continues it", err=True)
     if as_json:
         click.echo(json_text(masked({"loops": [_as_json(one) for one in pruned]}, masking)))
     else:

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from tenter.catalogue import EMPTY
+from tenter.cli.command_line import completed
 from tenter.cli.masking import Masking, masked
 from tenter.cli.texts import json_text, one_line, quoted_block
 
@@ -75,9 +76,18 @@ def run_verb(options: Mapping[str, object], mask: Masking) -> int:
     async def start(tell: "Listener", asking: "Asking | None") -> "LoopResult":
         from tenter.loop import run_loop
 
-        return await run_loop(request, tell=tell, asking=asking)
+        return await run_loop(request, tell=naming(words.config, tell), asking=asking)
 
     return in_foreground(start, mask, as_json=words.as_json)
+
+
+def naming(config: str, tell: "Listener") -> "Listener":
+    """Tells what it hears with commands that name the configuration; what an agent puts out as it is."""
+
+    def told(one: "Told") -> None:
+        tell(one if one.kind == "output" else msgspec.structs.replace(one, text=completed(one.text, config)))
+
+    return told
 
 
 def in_foreground(

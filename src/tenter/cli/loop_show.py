@@ -46,7 +46,7 @@ def show_verb(found: Found, *, as_json: bool) -> None:
         told = {name: timed(plain[name]) for name in ("state", "summary")}
         click.echo(json_text(masked({**loop, **plain, **told}, found.mask)))
         return
-    for line in _lines(shown, found.mask):
+    for line in _lines(shown, found.mask, found.config):
         click.echo(line)
 
 
@@ -98,7 +98,7 @@ def _summary(row: "LoopRow") -> Mapping[str, object] | None:
         return None
 
 
-def _lines(shown: Shown, mask: Masking) -> Iterator[str]:
+def _lines(shown: Shown, mask: Masking, config: str) -> Iterator[str]:
     loop, state = shown.loop, shown.state
     told: dict[str, object] = {
         "loop": loop.loop_id,
@@ -124,7 +124,7 @@ def _lines(shown: Shown, mask: Masking) -> Iterator[str]:
     for name, value in told.items():
         if value is not None:
             yield one_line(f"{name + ':':11} {mask(str(value))}", LONGEST)
-    for line in below(loop, mask):
+    for line in below(loop, mask, config):
         yield f"  {one_line(mask(line), LONGEST)}"
     for hook, said in shown.metadata.items():
         yield one_line(mask(f"metadata of {hook}: {json_text(said)}"), LONGEST)

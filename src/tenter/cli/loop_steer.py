@@ -10,9 +10,11 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
+from tenter.cli.command_line import completed
 from tenter.cli.inside import refuse_inside
-from tenter.cli.loop_run import exit_code, in_foreground
+from tenter.cli.loop_run import exit_code, in_foreground, naming
 from tenter.cli.loops import Found
 from tenter.cli.masking import masked
 from tenter.cli.texts import escaped, json_text, one_line
@@ -70,7 +72,7 @@ def _steer(found: Found, steering: Steering, *, within: float, as_json: bool, as
     except StateUnreadable as error:
         raise click.ClickException(str(error)) from error
     if steered.result == "continue":
-        click.echo(escaped(found.mask(steered.message)), err=True)
+        click.echo(escaped(found.mask(completed(steered.message, found.config))), err=True)
         return _go_on_here(found, asked, as_json=as_json)
     return _print(found, steered, as_json=as_json)
 
@@ -85,11 +87,12 @@ async def _heard(found: Found, steering: Steering, within: float) -> "Steered":
 
 
 def _print(found: Found, steered: "Steered", *, as_json: bool) -> int:
+    message = completed(steered.message, found.config)
     if as_json:
-        document = {"loop_id": found.row.loop_id, "result": steered.result, "message": steered.message}
+        document = {"loop_id": found.row.loop_id, "result": steered.result, "message": message}
         click.echo(json_text(masked(document, found.mask)))
     else:
-        click.echo(escaped(found.mask(steered.message)))
+        click.echo(escaped(found.mask(message)))
     return 0 if steered.done else 1
 
 
@@ -99,7 +102,7 @@ def _go_on_here(found: Found, asked: "ReleaseHow", *, as_json: bool) -> int:
     async def start(tell: "Listener", asking: "Asking | None") -> "LoopResult":
         from tenter.loop import continue_loop
 
-        return await continue_loop(found.row, tell=tell, asking=asking, asked=asked)
+        return await continue_loop(found.row, tell=naming(found.config, tell), asking=asking, asked=asked)
 
     def code(reason: "Reason") -> int:
         return _code(asked, reason)
@@ -111,7 +114,7 @@ def _go_on_here(found: Found, asked: "ReleaseHow", *, as_json: bool) -> int:
     except TakenOver as error:
         if asked == "resume":  # it goes on all the same
             return _print(found, Steered(result="already_requested", message=str(error)), as_json=as_json)
-    now = Found(found.registry, found.registry.row(found.row.loop_id) or found.row, found.mask)
+    now = msgspec.structs.replace(found, row=found.registry.row(found.row.loop_id) or found.row)
     return (stop_verb if asked == "stop" else restart_verb)(now, as_json=as_json)  # whoever has it can be asked
 
 

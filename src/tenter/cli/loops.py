@@ -1,12 +1,15 @@
 """The registry of loops, for the verbs that are about one or all of them."""
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from tenter.cli.command_line import TAKEN_BY_ITSELF, completed
 from tenter.cli.masking import Masking, mask_of
+from tenter.cli.options import project_folder
 from tenter.cli.texts import escaped
 from tenter.kernel import TenterError
 
@@ -21,6 +24,8 @@ class Found(msgspec.Struct, frozen=True):
     row: "LoopRow"
     mask: Masking
     """Knows the secrets that the loop's configuration names."""
+    config: str = TAKEN_BY_ITSELF
+    """The configuration by which its repository was named."""
 
 
 def loops_of(config: str | None) -> "Registry":
@@ -32,10 +37,10 @@ def loops_of(config: str | None) -> "Registry":
 
     if config is None:
         return registry_of(Path.cwd(), _tell)
-    path = Path(config).absolute()
-    if not path.exists():
+    folder = project_folder(Path(config))
+    if not Path(config).exists():
         raise TenterError(f"there is no configuration {config!r}; name another, or go to the repository's folder")
-    return registry_of(path.parent, _tell)
+    return registry_of(folder, _tell)
 
 
 def _tell(text: str) -> None:
@@ -47,8 +52,10 @@ def named_loop(config: str | None, named: str, masks: list[Masking]) -> Found:
 
     Raises TenterError (UnknownLoop, AmbiguousLoop) otherwise, naming what fits.
     """
+    if config is not None:
+        masks.append(functools.partial(completed, config=config))
     registry = loops_of(config)
     row = registry.resolve(named)
     mask = mask_of(row.config)
     masks.append(mask)
-    return Found(registry, row, mask)
+    return Found(registry, row, mask, config or TAKEN_BY_ITSELF)

@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from tenter.catalogue import ErrorInfo
+from tenter.cli.command_line import completed
 from tenter.cli.decisions import login_name
 from tenter.cli.foreground import BY_SIGNAL, harness_of, trusted
 from tenter.cli.inside import marked, refuse_inside
@@ -78,6 +79,7 @@ def cancel_verb(options: Mapping[str, object], masks: list[Masking], *, as_json:
     if isinstance(came, signal.Signals):
         click.echo(f"ended by {came.name}", err=True)
         return BY_SIGNAL + came
+    came = msgspec.structs.replace(came, message=completed(came.message, wanted.config))
     masking = mask_of(wanted.config)
     if as_json:
         click.echo(json_text(masked(msgspec.to_builtins(came), masking)))
@@ -90,7 +92,10 @@ async def cancelled(wanted: Cancel, masks: list[Masking]) -> Cancelled:
     """Ends the run. Raises RunHeld where a process took it meanwhile, and TenterError for one that is not there."""
     run_id, before = await _standing(wanted)
     if before is not None:
-        return Cancelled(run_id=run_id, status=before, has_ended=True, message=f"the run {run_id} had ended: {before}")
+        left = "; what it had spawned had not, and ended now" if await _end_left_below(wanted, run_id) else ""
+        return Cancelled(
+            run_id=run_id, status=before, has_ended=True, message=f"the run {run_id} had ended: {before}{left}"
+        )
     if await _is_held(wanted, run_id):
         await _ask(wanted, run_id)
         ended = await ended_elsewhere(wanted.config, run_id)
@@ -181,6 +186,16 @@ async def _on_record(wanted: Cancel, run_id: str, trouble: str) -> Cancelled:
     return told(run_id, "cancelled", trouble)
 
 
+async def _end_left_below(wanted: Cancel, run_id: str) -> bool:
+    """Ends what a run that is over had spawned, if its process died before that did. Raises RunHeld."""
+    from tenter.harness import HOLDER, end_left_below
+
+    async with journal_of(wanted.place) as store:
+        assert store is not None, "a run was found"
+        vouched = HOLDER in wanted.accept
+        return await end_left_below(store, Stream("run", run_id), by=login_name(), clock=SYSTEM_CLOCK, vouched=vouched)
+
+
 def told(run_id: str, status: str | None, trouble: str = "") -> Cancelled:
     """What came of it: the status that the run ended with, None where it has not.
 
@@ -211,7 +226,7 @@ async def _standing(wanted: Cancel) -> tuple[str, str | None]:
         raise TenterError(
             f"the run {run_id} is a part of the run {root.stream.id}; 'tenter runs cancel {root.stream.id}' ends both"
         )
-    return run_id, None if found.ended is None else found.status
+    return run_id, found.status if found.is_over else None
 
 
 async def ended_elsewhere(config: str, run_id: str) -> str | None:
@@ -222,7 +237,7 @@ async def ended_elsewhere(config: str, run_id: str) -> str | None:
         async with journal_of(Path(config)) as store, asyncio.timeout(WITHIN_SECONDS):
             while store is not None:
                 summary = await store.summary(Stream("run", run_id))
-                if summary is not None and summary.ended is not None:
+                if summary is not None and summary.is_over:
                     return summary.status
                 holder = None if summary is None else Holder.of(summary)
                 if holder is None or not holder.lives():

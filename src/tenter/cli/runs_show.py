@@ -9,21 +9,26 @@ from typing import Final, cast
 import click
 import msgspec
 
-from tenter.cli.approvals_rows import Asked, asked_of, every_row, outcome
+from tenter.cli.approvals_rows import RequestRow, outcome, request_row
+from tenter.cli.command_line import quoted
 from tenter.cli.journals import find_run, journal_of
-from tenter.cli.masking import Masking, mask, masked
+from tenter.cli.masking import Masking, mask_of, masked
 from tenter.cli.report import how_to_answer, request_text, told
-from tenter.cli.runs_list import NO_END, NO_PROCESS, RunRow, row_of
+from tenter.cli.runs_facts import Facts, fact_lines, facts_of
+from tenter.cli.runs_list import NO_END, RunRow, goes_on, no_process, row_of
 from tenter.cli.texts import json_text, one_line, seconds
-from tenter.journal import ApprovalRow, Entry, Recorded
+from tenter.journal import ApprovalRow, Entry, Recorded, every_request
+from tenter.kernel import SYSTEM_CLOCK
 
 OPERATION_KINDS: Final = ("started", "acting", "acted", "finished")
 """How far a pass of an operation has come, in this order (D§11)."""
+LONGEST: Final = 400
+"""Characters of a line of what it was begun with, and what it used."""
 EXTRACTED: Final = re.compile(r"(\d+)\.tool_calls\.extracted\.\d+")
 """Where the calls that a model asked for are told; group 1 is the step."""
 
 
-class Pass(msgspec.Struct, frozen=True, kw_only=True):
+class PassRow(msgspec.Struct, frozen=True, kw_only=True):
     """One pass of an operation: how it ended, or how far it had come."""
 
     path: str
@@ -43,14 +48,25 @@ class Shown(RunRow, frozen=True, kw_only=True):
 
     output: object
     error: object
-    operations: Sequence[Pass]
+    operations: Sequence[PassRow]
     children: Sequence[RunRow]
     """The runs that it spawned, the first begun first."""
-    approval: object
-    """The first of what the run waits for: the request as it was recorded."""
-    approvals: Sequence[Asked]
+    approval: RequestRow | None
+    """The first of what the run waits for."""
+    approvals: Sequence[RequestRow]
     """All that it ever asked for, its sub-runs too, and what was decided."""
+    facts: Facts
+    """In JSON its fields stand among those of the run."""
+    erased: int
+    """How many entries have lost their content, of `entries`."""
+    entries: int
     journal_head: str
+
+    def document(self) -> Mapping[str, object]:
+        """As JSON has it."""
+        plain: dict[str, object] = msgspec.to_builtins(self)
+        facts = cast("dict[str, object]", plain.pop("facts"))
+        return {**plain, **facts}
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -64,9 +80,9 @@ def show_verb(config: str, run_id: str, *, as_json: bool) -> None:
     """Prints the run."""
     found = asyncio.run(_show(Path(config), run_id))
     if as_json:
-        click.echo(json_text(masked(msgspec.to_builtins(found.shown), mask())))
+        click.echo(json_text(masked(found.shown.document(), mask_of(config))))
         return
-    for line in _lines(found, mask()):
+    for line in _lines(found, mask_of(config), config):
         click.echo(line)
 
 
@@ -75,18 +91,22 @@ async def _show(config: Path, run_id: str) -> Found:
         summary = await find_run(store, run_id)
         assert store is not None, "a run was found"
         entries = [entry async for entry in store.read(summary.stream)]
-        rows = await every_row(store, summary.stream.id)
+        rows = await every_request(store, summary.stream.id)
         children = [row_of(one) for one in await store.streams("run") if one.parent == summary.stream.id]
-    result, row = _last(entries, "result") or {}, row_of(summary)
-    waiting = [one.request for one in rows if one.state == "open"]
+    result, row = _last(entries, "result") or {}, row_of(summary, rows)
+    now = SYSTEM_CLOCK.now()
+    waiting = [request_row(one, now) for one in rows if one.state == "open"]
     shown = Shown(
         **msgspec.structs.asdict(row),
-        approval=msgspec.to_builtins(waiting[0]) if waiting else None,
-        approvals=[asked_of(one) for one in rows],
+        approval=waiting[0] if waiting else None,
+        approvals=[request_row(one, now) for one in rows],
         output=result.get("output"),
         error=result.get("error"),
         operations=passes(entries),
         children=children[::-1],
+        facts=facts_of(entries),
+        erased=sum(one.erased for one in entries),
+        entries=len(entries),
         journal_head=entries[-1].hash if entries else "",
     )
     return Found(shown, rows)
@@ -96,16 +116,16 @@ def _last(entries: Sequence[Recorded], kind: str) -> Mapping[str, object] | None
     return next((one.entry.content for one in reversed(entries) if one.entry.kind == kind), None)
 
 
-def passes(entries: Iterable[Recorded]) -> Sequence[Pass]:
-    """The passes of a run's operations, in the order in which they began."""
+def passes(entries: Iterable[Recorded]) -> Sequence[PassRow]:
+    """The passes of a run's operations, in the order in which they began; without those whose content was erased."""
     began: dict[tuple[str, int], int] = {}
-    found: dict[tuple[str, int], Pass] = {}
+    found: dict[tuple[str, int], PassRow] = {}
     tools: dict[str, str] = {}
-    for entry in (record.entry for record in entries if record.entry.kind in OPERATION_KINDS):
+    for entry in (record.entry for record in entries if record.entry.kind in OPERATION_KINDS and not record.erased):
         content = entry.content
         place = (str(content.get("path")), _number(content.get("pass")))
         tools |= _tools(entry)
-        one = found.get(place) or Pass(path=place[0], number=place[1], tool=tools.get(place[0]))
+        one = found.get(place) or PassRow(path=place[0], number=place[1], tool=tools.get(place[0]))
         began.setdefault(place, entry.time)
         if entry.kind == "finished":
             one = msgspec.structs.replace(
@@ -137,14 +157,11 @@ def _mapping(value: object) -> Mapping[str, object]:
     return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
 
 
-def _lines(found: Found, masking: Masking) -> Iterable[str]:
+def _lines(found: Found, masking: Masking, config: str) -> Iterable[str]:
     shown = found.shown
-    for name in ("run_id", "parent_run_id", "task", "status", "started", "ended", "journal_head"):
-        value = getattr(shown, name)
-        if value is not None:
-            yield one_line(f"{name + ':':9} {value}", 200)
-    if shown.status in ("running", "stopped"):
-        yield f"          {NO_END if shown.status == 'running' else NO_PROCESS}"
+    yield from _head(shown, config)
+    for line in fact_lines(shown.facts, masking):
+        yield one_line(line, LONGEST)
     for name, value in (("output", shown.output), ("error", shown.error)):
         if value is not None:
             yield told(name, masking(value if isinstance(value, str) else json_text(value)))
@@ -153,17 +170,32 @@ def _lines(found: Found, masking: Masking) -> Iterable[str]:
     waiting = [row.request for row in found.rows if row.state == "open"]
     for row in found.rows:
         if row.state == "open":
-            yield request_text(row.request, masking)
+            yield request_text(row.request, masking, config=config)
         else:
             yield f"request {one_line(f'{row.request.id}, {row.request.operation}')}: {outcome(row, masking)}"
     if waiting:
-        yield how_to_answer(waiting)
+        yield how_to_answer(waiting, config=config)
     for one in shown.operations:
         tool = f"  {one_line(masking(one.tool))}" if one.tool else ""
         yield f"  {one_line(f'{one.path}#{one.number}')}{tool}  {_ending(one, masking)}"
 
 
-def _ending(one: Pass, masking: Masking) -> str:
+def _head(shown: Shown, config: str) -> Iterable[str]:
+    """Which run it is, how it stands, and what can be done about that."""
+    for name in ("run_id", "parent_run_id", "task", "status", "started", "ended", "journal_head"):
+        value = getattr(shown, name)
+        if value is not None:
+            yield one_line(f"{name + ':':9} {value}", 200)
+    if shown.status in ("running", "stopped"):
+        yield f"          {NO_END if shown.status == 'running' else no_process(config, shown.run_id)}"
+    if shown.decided:
+        yield f"          {goes_on(config, shown.run_id)}"
+    if shown.erased:
+        erased, verify = f"{shown.erased} of {shown.entries} entries", quoted(config, "runs", "verify", shown.run_id)
+        yield f"          the content of {erased} was erased; {verify} checks what is left"
+
+
+def _ending(one: PassRow, masking: Masking) -> str:
     if one.outcome is None:
         return f"{one.reached}, not finished" + (" (it may have acted)" if one.reached == "acting" else "")
     took = "" if one.seconds is None else f" in {seconds(one.seconds)}"

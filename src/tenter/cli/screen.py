@@ -20,14 +20,18 @@ from tenter.catalogue import (
 from tenter.cli.masking import Masking
 from tenter.cli.report import told
 from tenter.cli.texts import LINE, ends, escaped, one_line
-from tenter.cli.words import phrase
+from tenter.cli.words import Said, phrase
 from tenter.kernel import Blocked, Done, Escalated, Failed, Retry, Suspended, TraceEvent, Unknown
 
 if TYPE_CHECKING:
-    from tenter.harness import Step
+    from tenter.harness import RunResult, Step
 
 LABEL: Final = 8
 """Characters of the column that says what a line is."""
+NAME: Final = 100
+"""Characters of who approved something."""
+WHY: Final = 1000
+"""Characters of why a hook failed."""
 
 
 class Screen:
@@ -42,18 +46,33 @@ class Screen:
         self.mask = mask
         """Of all that is shown."""
         self._shown = shown
+        self._said: dict[tuple[str, int], Said] = {}
+        """What hooks said in the steps, by the run and the number of the entry."""
+
+    def said(self, result: "RunResult") -> tuple[Said, ...]:
+        """What hooks said in the run, and in its sub-runs, in this process; with what no step of it told."""
+        rest = (
+            self._heard(entry)
+            for entry in result.trace
+            if _speaks(entry) and (result.run_id, entry.sequence) not in self._said
+        )
+        return (*self._said.values(), *rest)
 
     def show(self, step: "Step") -> None:
         """One operation that began or ended."""
+        envelope = cast(Envelope, step.event.envelope)
         if not self.run_id:
-            envelope = cast(Envelope, step.event.envelope)
             self.run_id = envelope.run_id
             self._line("run", f"{envelope.run_id} of the task {envelope.task.name!r}")
         if step.ending is None:
             self._begins(step)
             return
-        for entry in step.trace:
-            self._decided(entry, step)
+        approval = step.op.approval
+        for entry in filter(_speaks, step.trace):
+            said = self._heard(entry, by="" if approval is None else approval.by, why=step.reasons.get(entry.sequence))
+            self._said[envelope.run_id, entry.sequence] = said
+            if not _tells(step.ending, entry):
+                self._decided(said, failed=entry.kind == "failure")
         self._ended(step)
 
     def _begins(self, step: "Step") -> None:
@@ -63,9 +82,17 @@ class Screen:
             task = step.event.task
             self._line("spawn", self._text(f"{task.id} of the task {task.name!r}: {step.event.input}"))
 
-    def _decided(self, entry: TraceEvent, step: "Step") -> None:
-        if entry.kind in ("outcome", "failure") and not _tells(step.ending, entry):
-            self._line("  hook", f"{entry.source} {phrase(entry)}", fg="yellow" if entry.kind == "failure" else "cyan")
+    def _heard(self, entry: TraceEvent, *, by: str = "", why: str | None = None) -> Said:
+        return Said(
+            hook=entry.source,
+            point=str(entry.details.get("point")),
+            phrase=phrase(entry, one_line(self.mask(by), NAME)),
+            reason=one_line(self.mask(why or ""), WHY),
+        )
+
+    def _decided(self, said: Said, *, failed: bool) -> None:
+        why = f": {said.reason}" if said.reason else ""
+        self._line("  hook", f"{said.hook} {said.phrase}{why}", fg="yellow" if failed else "cyan")
 
     def _ended(self, step: "Step") -> None:
         match step.ending:
@@ -88,11 +115,15 @@ class Screen:
                     self._line(label, told(who, self.mask(reason)), fg="red")
 
     def _call(self, call: ToolCall) -> str:
-        """A call as one would write it in a program; arguments that are no object as they came."""
+        """A call as one would write it in a program, its arguments in the order in which they are on record.
+
+        Arguments that are no object as they came.
+        """
         arguments = cast(object, call.arguments)
         if not isinstance(arguments, Mapping):
             return self._text(f"{call.name}({arguments})")
-        said = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call.arguments.items())
+        pairs = sorted(call.arguments.items())
+        said = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in pairs)
         return self._text(f"{call.name}({said})")
 
     def _text(self, text: str) -> str:
@@ -130,6 +161,10 @@ def _stopped(
             yield "  unknown", operation, stopped.reason
         case _:
             assert_never(stopped)
+
+
+def _speaks(entry: TraceEvent) -> bool:
+    return entry.kind in ("outcome", "failure")
 
 
 def _tells(ending: object, entry: TraceEvent) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from tenter.kernel import TraceEvent
 
 _ANSWERS: Final[Mapping[str, str]] = {
@@ -21,16 +23,38 @@ _POLICIES: Final[Mapping[str, str]] = {
 _MARKS: Final[Mapping[str, str]] = {"shadow": "shadow: not applied", "recheck": "judged again"}
 
 
-def phrase(entry: TraceEvent) -> str:
-    """What an `outcome` or `failure` entry of a trace says of its hook."""
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook said once, or that it failed."""
+
+    hook: str
+    point: str
+    phrase: str
+    reason: str = ""
+    """Why it failed, on one line and masked."""
+
+
+def phrase(entry: TraceEvent, by: str = "") -> str:
+    """What an `outcome` or `failure` entry of a trace says of its hook.
+
+    `by` is who approved the call, where somebody did. Of a hook that wanted a person it is told whether one was asked.
+    """
     disposition = str(entry.details.get("disposition", ""))
+    lifted = _lifted(entry, by)
     if entry.code == "cancelled":
         said = "was cancelled"
     elif entry.kind == "failure":
-        said = f"failed ({entry.code}), {_POLICIES.get(disposition, disposition)}"
+        said = f"failed ({entry.code}), {f'which {lifted}' if lifted else _POLICIES.get(disposition, disposition)}"
     elif entry.details.get("modified"):
         said = "rewrote it"
     else:
-        said = _ANSWERS.get(disposition) or f"answered {entry.code}".rstrip()
+        said = lifted or _ANSWERS.get(disposition) or f"answered {entry.code}".rstrip()
     marks = [words for mark, words in _MARKS.items() if entry.details.get(mark)]
     return f"{said} [{', '.join(marks)}]" if marks else said
+
+
+def _lifted(entry: TraceEvent, by: str) -> str:
+    """Why nobody was asked although the hook wanted a person; empty where it did not, or somebody is."""
+    if not (lifted := entry.details.get("lifted")):
+        return ""
+    who = entry.details.get("lifted_by") or by
+    return f"wanted a person: {lifted}" + (f" by {who}" if who else "")

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from tenter.catalogue import ToolCallEvent, ToolInfo
+from tenter.catalogue import DUPLICATE, EVERY_FIELD, TOOL_INVOKED, ToolCallEvent, ToolInfo
 from tenter.controls.account import Account
 from tenter.controls.arguments import check_arguments, surely_fits
 from tenter.controls.budget import call_digest
-from tenter.kernel import Block, FrozenDict, Matcher, Suspend, compile_match
+from tenter.kernel import Block, FrozenDict, Matcher, Requirement, Suspend, compile_match
 from tenter.wire import CanonicalError, digest
 
 MOST_PROBLEMS: Final = 5
@@ -32,7 +32,10 @@ def unknown_tool(event: ToolCallEvent, offered: Mapping[str, ToolInfo]) -> Block
 
 
 def check_offered(event: ToolCallEvent, offered: Mapping[str, ToolInfo]) -> ToolCallEvent | Block | None:
-    """The task offers the tool that is called, and `event.tool` is that tool, also after a hook renamed the call."""
+    """The task offers the tool that is called, and `event.tool` is that tool, also where a hook at `pre` renamed it.
+
+    A call that a hook at `in` renames is refused (`unstable_rewrite`): that is a further change.
+    """
     name = event.call.name
     if (tool := offered.get(name)) is not None:
         return None if event.tool is tool or event.tool == tool else event.replace(tool=tool)
@@ -68,8 +71,8 @@ def check_principal(event: ToolCallEvent) -> Block | None:
     return Block(f"the tool {tool.name!r} is for certain principals only, {whose}", code="not_authorised")
 
 
-DUPLICATE: Final = "duplicate"
-"""The check that looks for calls that were made before."""
+MADE_BEFORE: Final = Requirement(hook=DUPLICATE, reason="", code="unknown", point=TOOL_INVOKED.point("pre")).name
+"""How an approval names what this check, or the loop in its place, asks for."""
 
 
 def check_repeated(event: ToolCallEvent, account: Account | None) -> Block | None:
@@ -89,9 +92,9 @@ def check_repeated(event: ToolCallEvent, account: Account | None) -> Block | Non
 def check_again(event: ToolCallEvent) -> Suspend | None:
     """A call that may have been made already, in a process that died, needs a person for exactly the call that it is.
 
-    The approval that this check is named in is of such a call: the fold drops it where it fits.
+    An approval that answers this check is of such a call: the fold drops it where it fits.
     """
-    if event.approval is None or DUPLICATE not in event.approval.hooks:
+    if event.approval is None or MADE_BEFORE not in event.approval.asked:
         return None
     return Suspend(f"a call of {event.call.name!r} may have been made already: it would be made again", code="unknown")
 
@@ -100,7 +103,7 @@ def check_risk(event: ToolCallEvent) -> Suspend | None:
     """A tool of high risk needs a person. Whether one has approved this very call is for the fold to say (D§6)."""
     if event.tool is None or event.tool.risk != "high":
         return None
-    return Suspend(f"the tool {event.tool.name!r} is of high risk", code="risk", editable=("*",))
+    return Suspend(f"the tool {event.tool.name!r} is of high risk", code="risk", editable=(EVERY_FIELD,))
 
 
 @lru_cache(256)

@@ -10,7 +10,7 @@ point; a refusal for the sake of a budget ends the run.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from tenter.catalogue import ModelRequestEvent, ToolCallEvent, ToolInfo
+from tenter.catalogue import DUPLICATE, ModelRequestEvent, ToolCallEvent, ToolInfo
 from tenter.controls.account import Account, Used
 from tenter.controls.budget import MODEL_CALL, TOOL_CALL, model_call, shortage
 from tenter.controls.checks import (
@@ -116,7 +116,7 @@ def _of_tools(desk: Desk, rules: ToolRules) -> Sequence[tuple[str, Callable[[Too
         return _budgeted(desk, event, TOOL_CALL, tool=event.call.name)
 
     def duplicate(event: ToolCallEvent) -> Said:
-        return _noted(desk, event, "duplicate", check_repeated(event, desk.account(event)) or check_again(event))
+        return _noted(desk, event, DUPLICATE, check_repeated(event, desk.account(event)) or check_again(event))
 
     def risk(event: ToolCallEvent) -> Said:
         return _noted(desk, event, "risk", check_risk(event))

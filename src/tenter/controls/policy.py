@@ -4,13 +4,14 @@ Those at `tool.before` are judged by one of the governor's checks, on the call a
 hook of its own. Everything about a rule is checked when it is taken on.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Final, Literal, assert_never
 
 import msgspec
 
-from tenter.catalogue import CATALOGUE, TOOL_INVOKED
+from tenter.catalogue import ARGUMENTS, CATALOGUE, EVERY_FIELD, TOOL_INVOKED
 from tenter.kernel import (
     Block,
     Declaration,
@@ -32,8 +33,9 @@ Then = Literal["block", "suspend", "escalate"]
 
 TOOLS = TOOL_INVOKED.point("pre")
 
-ARGUMENTS = "call.arguments."
-"""Where the fields of a call stand that a person may edit."""
+
+LONGEST_CODE: Final = 64
+"""Characters of a code."""
 
 
 class Rule(FrozenStruct, frozen=True, kw_only=True):
@@ -93,7 +95,7 @@ class ToolRules:
             for name, said in fitting:
                 if isinstance(said, kind):
                     return Judged(said, name)
-        return Judged(_one([said for _, said in fitting if isinstance(said, Suspend)]), fitting[0][0])
+        return Judged(_one({name: said for name, said in fitting if isinstance(said, Suspend)}), fitting[0][0])
 
 
 def rule_hooks(rules: Iterable[Rule]) -> tuple[Declaration, ...]:
@@ -146,7 +148,7 @@ def _outcome(rule: Rule) -> Block | Suspend | Escalate:
             case "suspend":
                 return Suspend(
                     rule.reason or f"the rule {rule.name!r} asks for a person",
-                    code="policy",
+                    code=_code((rule.name,)),
                     editable=_editable(rule),
                     expires_in=rule.expires_in,
                     on_timeout=rule.on_timeout,
@@ -161,21 +163,28 @@ def _editable(rule: Rule) -> tuple[str, ...]:
     """The fields as the event has them: of a tool call, people name the arguments alone."""
     if _point(rule).name != TOOLS:
         return rule.editable
-    return tuple(name if name == "*" else f"{ARGUMENTS}{name}" for name in rule.editable)
+    return tuple(name if name == EVERY_FIELD else f"{ARGUMENTS}{name}" for name in rule.editable)
 
 
-def _one(asked: list[Suspend]) -> Suspend:
+def _code(rules: Iterable[str]) -> str:
+    """Tells which rules ask: what a person approved answers these, and no other (D§3.10)."""
+    names = ".".join(("policy", *rules))
+    return names if len(names) <= LONGEST_CODE else f"policy.{hashlib.sha256(names.encode()).hexdigest()[:16]}"
+
+
+def _one(rules: Mapping[str, Suspend]) -> Suspend:
     """One request for all of them: every reason, what all let be edited, the soonest end."""
+    asked = tuple(rules.values())
     if len(asked) == 1:
         return asked[0]
     names = dict.fromkeys(name for one in asked for name in one.editable)
-    kept = tuple(name for name in names if all(name in one.editable or "*" in one.editable for one in asked))
+    kept = tuple(name for name in names if all(name in one.editable or EVERY_FIELD in one.editable for one in asked))
     ending = [one for one in asked if one.expires_in is not None]
     soonest = min(ending, key=lambda one: one.expires_in or 0.0, default=asked[0])
     return Suspend(
         "; ".join(dict.fromkeys(one.reason for one in asked)),
-        code="policy",
-        editable=("*",) if "*" in kept else kept,
+        code=_code(rules),
+        editable=(EVERY_FIELD,) if EVERY_FIELD in kept else kept,
         expires_in=soonest.expires_in,
         on_timeout=soonest.on_timeout,
     )

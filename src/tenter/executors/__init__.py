@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     )
     from tenter.executors.descendants import (
         COOKIES as COOKIES,
-        end_marked as end_marked,
-        environment_mark as environment_mark,
         within as within,
     )
     from tenter.executors.function import (
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
         HookEnded as HookEnded,
         HookStarted as HookStarted,
         NoSink as NoSink,
+        Pause as Pause,
         Sink as Sink,
         Surroundings as Surroundings,
         sleep_through as sleep_through,
@@ -39,8 +38,10 @@ if TYPE_CHECKING:
         KINDS as KINDS,
         Kind as Kind,
     )
+    from tenter.executors.left_behind import (
+        end_left_behind as end_left_behind,
+    )
     from tenter.executors.lineage import (
-        is_related as is_related,
         line_of as line_of,
     )
     from tenter.executors.pinned import (
@@ -77,6 +78,7 @@ __all__ = [
     "KINDS",
     "Kind",
     "NoSink",
+    "Pause",
     "PinnedFile",
     "PinnedImports",
     "ProcessId",
@@ -86,8 +88,7 @@ __all__ = [
     "Surroundings",
     "SuspendMode",
     "command_hook",
-    "end_marked",
-    "environment_mark",
+    "end_left_behind",
     "file_digest",
     "function_hook",
     "in_band",
@@ -95,7 +96,6 @@ __all__ = [
     "in_thread",
     "is_alive",
     "is_below",
-    "is_related",
     "line_of",
     "load_target",
     "plugin_hooks",
@@ -116,8 +116,6 @@ __getattr__ = opener(
         ),
         "descendants": (
             "COOKIES",
-            "end_marked",
-            "environment_mark",
             "within",
         ),
         "function": (
@@ -130,6 +128,7 @@ __getattr__ = opener(
             "HookEnded",
             "HookStarted",
             "NoSink",
+            "Pause",
             "Sink",
             "Surroundings",
             "sleep_through",
@@ -138,10 +137,8 @@ __getattr__ = opener(
             "KINDS",
             "Kind",
         ),
-        "lineage": (
-            "is_related",
-            "line_of",
-        ),
+        "left_behind": ("end_left_behind",),
+        "lineage": ("line_of",),
         "pinned": (
             "Accepts",
             "PinnedFile",

@@ -87,6 +87,11 @@ class NoSink:
         return {}
 
 
+Pause = Callable[[float], Awaitable[bool]]
+"""Waits so many seconds before something is tried again. False: it waited less, and a hook is not to be tried again,
+since somebody asked for something else; an operation of a run is all the same, as its own loop has it."""
+
+
 async def sleep_through(seconds: float) -> bool:
     """Waits so many seconds, whatever happens meanwhile."""
     await asyncio.sleep(seconds)
@@ -107,5 +112,5 @@ class Surroundings:
     redactor: Redactor
     clock: Clock
     random: Random
-    pause: Callable[[float], Awaitable[bool]] = sleep_through
-    """Waits so many seconds before a hook is tried again; False: it is not to be, somebody asked for something else."""
+    pause: Pause = sleep_through
+    """How a hook waits before it is tried again."""

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         ON_RECORD as ON_RECORD,
         ask_to_end as ask_to_end,
         cancelled_by as cancelled_by,
+        end_left_below as end_left_below,
         end_on_record as end_on_record,
     )
     from tenter.harness.sandbox import (
@@ -101,6 +102,7 @@ __all__ = [
     "check_edits",
     "check_free",
     "claimed",
+    "end_left_below",
     "end_on_record",
     "load_script",
     "redactor_for",
@@ -149,6 +151,7 @@ __getattr__ = opener(
             "ON_RECORD",
             "ask_to_end",
             "cancelled_by",
+            "end_left_below",
             "end_on_record",
         ),
         "sandbox": ("Machine",),

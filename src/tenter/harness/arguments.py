@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from inspect import iscoroutinefunction
 from typing import Final, TypedDict, cast
 
 from tenter.catalogue import EMPTY, Envelope, Limits, LoopFacts, Participant, TaskRef
@@ -43,7 +44,8 @@ def check_arguments(task: object, input: object, given: RunArguments) -> None:
     value = cast("object", given.get("loop"))
     _expect(value is None or isinstance(value, LoopFacts), "loop", "LoopFacts or None", value)
     value = given.get("watcher")
-    _expect(value is None or callable(value), "watcher", "a function or None", value)
+    is_function = callable(value) and not iscoroutinefunction(value)
+    _expect(value is None or is_function, "watcher", "a function that is not async, or None", value)
     value = cast("object", given.get("environment", {}))
     _expect(_is_environment(value), "environment", "a mapping of names to texts, as programs take them", value)
 

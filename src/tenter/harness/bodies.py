@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from tenter.agent import RetryPolicy, delay
+from tenter.agent import delay
 from tenter.catalogue import (
     ActivityFailedEvent,
     ActivityRetryEvent,
@@ -110,7 +110,7 @@ class Bodies:
         return event.error
 
     async def delay(self, event: ActivityRetryEvent) -> object:
-        return delay(RetryPolicy().changed(event.policy), event.attempt)
+        return delay(event.policy, event.attempt)
 
 
 async def nothing(event: Event) -> object:

@@ -19,7 +19,7 @@ from tenter.catalogue import ToolResult
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import Tool
 from tenter.harness.errors import ToolError
-from tenter.harness.invocation import invoke, result_of, told
+from tenter.harness.invocation import invoke, told, tool_result
 from tenter.harness.shortened import Masking, shortened
 
 MOST_OUTPUT = 64 * 1024
@@ -132,14 +132,14 @@ async def _give_up(work: asyncio.Future[ToolResult], grace: float) -> None:
 
 def _contained(tool: Tool, arguments: Mapping[str, object], context: ToolContext) -> ToolResult:
     try:
-        return result_of(tool, invoke(tool, arguments, context))
+        return tool_result(tool, invoke(tool, arguments, context))
     except BaseException as error:  # in a thread not even SystemExit and KeyboardInterrupt are anybody else's
         return _raised(tool, error, context.mask)
 
 
 async def _in_loop(tool: Tool, arguments: Mapping[str, object], context: ToolContext) -> ToolResult:
     try:
-        return result_of(tool, await cast("Any", invoke(tool, arguments, context)))
+        return tool_result(tool, await cast("Any", invoke(tool, arguments, context)))
     except KeyboardInterrupt:
         raise
     except asyncio.CancelledError as error:

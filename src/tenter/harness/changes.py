@@ -4,7 +4,7 @@ What has changed is named, and accepted by that name or not at all. It decides; 
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
@@ -25,12 +25,11 @@ WORKSPACE: Final = "workspace"
 class SpecChanged(TenterError):
     """The run was begun with something else. `changed` names what."""
 
-    def __init__(self, run_id: str, changed: tuple[str, ...], workspace: str) -> None:
-        """`workspace` is the folder that the run was begun in."""
+    def __init__(self, run_id: str, changed: tuple[str, ...], details: Sequence[str] = ()) -> None:
         accepted = " ".join(f"--accept {name}" for name in changed)
-        place = f" (it was {workspace or 'the folder of the file'})" if WORKSPACE in changed else ""
+        said = f" ({'; '.join(details)})" if details else ""
         super().__init__(
-            f"the run {run_id} was begun with other {', '.join(changed)}{place}: bring these back, or accept what "
+            f"the run {run_id} was begun with other {', '.join(changed)}{said}: bring these back, or accept what "
             f"changed by name ('tenter resume {run_id} {accepted}')"
         )
         self.changed = changed
@@ -47,7 +46,7 @@ def changes(setup: Setup, recording: Recording, *, run_id: str, accept: Collecti
         raise TenterError(f"{unknown[0]!r} is nothing that can be accepted; there are {', '.join(known)}")
     changed = tuple(name for name, is_same in compared.items() if not is_same)
     if refused := tuple(name for name in changed if name not in accept):
-        raise SpecChanged(run_id, refused, _workspace(recording))
+        raise SpecChanged(run_id, refused, _details(setup, recording, refused))
     return changed
 
 
@@ -83,4 +82,20 @@ def _compared(setup: Setup, recording: Recording) -> Mapping[str, bool]:
         WORKSPACE: _workspace(recording),
         LOOP: first.get("loop_version"),
     }
-    return {name: then.get(name) == now[name] for name in now}
+    compared = {name: then.get(name) == now[name] for name in now}
+    return compared | {"hooks": compared["hooks"] and not _missing(setup, recording)}
+
+
+def _missing(setup: Setup, recording: Recording) -> list[str]:
+    """The hooks that the run's program gave it and that it would lack here. More of them than then change nothing."""
+    return [one for one in recording.first.get("callers_hooks", ()) if one not in setup.callers_hooks]
+
+
+def _details(setup: Setup, recording: Recording, changed: tuple[str, ...]) -> list[str]:
+    """What its caller must know of what changed, since no file tells it."""
+    said: list[str] = []
+    if WORKSPACE in changed:
+        said.append(f"it was {_workspace(recording) or 'the folder of the file'}")
+    if "hooks" in changed:
+        said += [f"its program gave it the hook {one}" for one in _missing(setup, recording)]
+    return said

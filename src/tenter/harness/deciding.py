@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from tenter.catalogue import ApprovalDecision, ApprovalRequest
-from tenter.journal import ApprovalRow, DecisionRefused, Store
+from tenter.journal import ApprovalRow, DecisionRefused, Store, every_request
 from tenter.kernel import TenterError
 
 
@@ -34,6 +34,11 @@ async def still_open(store: Store, requests: Sequence[ApprovalRequest]) -> tuple
     return tuple(one for one, row in zip(requests, rows, strict=True) if row is not None and row.state == "open")
 
 
+async def open_requests(store: Store, run_id: str | None) -> tuple[ApprovalRequest, ...]:
+    """The open requests of all runs, or of one and its sub-runs, the oldest first. Raises JournalError."""
+    return tuple(row.request for row in await every_request(store, run_id, state="open"))
+
+
 async def _settled(store: Store, request: ApprovalRequest, now: float) -> ApprovalRow | None:
     """The request as it stands, once its time was looked at."""
     row = await store.request(request.run_id, request.id)
@@ -53,15 +58,12 @@ async def only_open(store: Store, run_id: str) -> str:
 
     Raises DecisionRefused where the run never asked for anything, TenterError where several are open, and JournalError.
     """
-    rows, after = await store.approvals(run=run_id, limit=2), None
+    rows = await store.approvals(run=run_id, limit=2)
     if len(rows) > 1:
         raise TenterError(f"the run {run_id} has several open requests: name one; 'tenter approvals list' shows them")
     if rows:
         return rows[0].request.id
-    last: str | None = None
-    while page := await store.approvals(run=run_id, state=None, after=after):
-        last, after = page[-1].request.id, page[-1].cursor
-    if last is None:
+    if not (settled := await every_request(store, run_id)):
         text = f"the run {run_id} has no open request, and never had one; 'tenter approvals list' shows what waits"
         raise DecisionRefused("unknown", text)
-    return last
+    return settled[-1].request.id

@@ -9,19 +9,14 @@ import contextlib
 from collections.abc import Coroutine, Mapping
 from typing import TypeVar
 
-from tenter.agent import BLANK, AgentLoop, Ended, Standing
-from tenter.catalogue import (
-    ACTIVITY_FAILED,
-    TASK_STATE_CHANGED,
-    ActivityFailedEvent,
-    ErrorInfo,
-    TaskStateChangedEvent,
-)
+from tenter.agent import AgentLoop, Ended, Standing
+from tenter.catalogue import ErrorInfo
+from tenter.harness.ledger import RunExists
 from tenter.harness.local import LocalEngine
 from tenter.harness.replay import Incomplete, ReplayDiverged
 from tenter.harness.shielded import uncut
 from tenter.journal import JournalError
-from tenter.kernel import Done, FrozenDict
+from tenter.kernel import FrozenDict
 
 T = TypeVar("T")
 
@@ -40,7 +35,7 @@ async def drive(engine: LocalEngine, agent: AgentLoop, first: Mapping[str, objec
     except JournalError as error:
         if engine.replaying:
             raise
-        return await uncut(_fail(engine, agent, _lost(engine, error)))
+        return await _failed(engine, agent, _lost(engine, error))
     except (asyncio.CancelledError, KeyboardInterrupt):
         if engine.replaying and not engine.stopped:
             raise
@@ -48,12 +43,12 @@ async def drive(engine: LocalEngine, agent: AgentLoop, first: Mapping[str, objec
         if engine.stopped and ended is not None:
             return ended
         raise
-    except (ReplayDiverged, Incomplete):
+    except (ReplayDiverged, Incomplete, RunExists):
         raise
     except Exception as error:
         if engine.replaying:
             raise
-        await uncut(_fail(engine, agent, ErrorInfo(code="internal", message=engine.masked(error))))
+        await _failed(engine, agent, ErrorInfo(code="internal", message=engine.masked(error)))
         raise
 
 
@@ -95,32 +90,32 @@ async def _settle(engine: LocalEngine, agent: AgentLoop, ended: Ended) -> Ended:
         return await _fail(engine, agent, _lost(engine, error))
 
 
+async def _failed(engine: LocalEngine, agent: AgentLoop, error: ErrorInfo) -> Ended:
+    """The end of a run that fails, once everybody was told. Raises the cancellation of its caller.
+
+    Who asked for the end of the run meanwhile came too late: that cancellation is nobody's to hear.
+    """
+    try:
+        return await uncut(_fail(engine, agent, error))
+    except asyncio.CancelledError:
+        if engine.stopped is None or agent.ended is None:
+            raise
+        return agent.ended
+
+
 async def _fail(engine: LocalEngine, agent: AgentLoop, error: ErrorInfo) -> Ended:
-    """Ends the run failed without its loop: from now on, what cannot be recorded or told stops nothing."""
+    """Ends the run failed, whatever its loop is at: what cannot be recorded or told stops nothing from now on."""
     engine.leave_record()
     engine.let_go()
-    plan, step = agent.plan, agent.step
-    activity = ActivityFailedEvent(envelope=plan.envelope, op=BLANK, error=error, step=step)
-    classified = await _contained(engine, engine.run(f"{step}.activity.failed.0", ACTIVITY_FAILED, activity))
-    if isinstance(classified, Done):
-        error = classified.event.error
-    ended = Ended(status="failed", progress=agent.progress, error=error)
-    if agent.status != "failed":
-        change = TaskStateChangedEvent(
-            envelope=plan.envelope, op=BLANK, before=agent.status, after="failed", reason=error.code
-        )
-        await _contained(engine, engine.run(f"{step}.task.state_changed.0", TASK_STATE_CHANGED, change))
-    await _contained(engine, engine.close(agent.end(ended)))
-    return ended
 
+    async def contained(telling: Coroutine[object, object, T]) -> T | None:
+        try:
+            return await telling
+        except Exception:
+            engine.note("not_told")
+            return None
 
-async def _contained(engine: LocalEngine, telling: Coroutine[object, object, T]) -> T | None:
-    """The result of `telling`; None where that fails as well: the others are still to be told."""
-    try:
-        return await telling
-    except Exception:
-        engine.note("not_told")
-        return None
+    return await agent.fail(error, contained)
 
 
 def _lost(engine: LocalEngine, error: JournalError) -> ErrorInfo:

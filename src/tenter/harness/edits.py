@@ -8,12 +8,11 @@ from typing import Final, cast
 
 import msgspec
 
-from tenter.catalogue import TOOL_INVOKED, ApprovalRequest, ToolInfo
+from tenter.catalogue import EVERY_FIELD, ApprovalRequest, ToolInfo, arguments_of
 from tenter.controls import check_arguments
 from tenter.journal import DecisionRefused
 from tenter.wire import CanonicalError, digest
 
-ALL: Final = "*"
 MOST_PROBLEMS: Final = 5
 
 
@@ -22,7 +21,7 @@ def check_edits(request: ApprovalRequest, edits: Mapping[str, object]) -> None:
 
     Also for a value that no record can hold. Nothing is said where nothing is edited, nor of what may not be edited.
     """
-    if not edits or (ALL not in request.editable and not set(edits) <= set(request.editable)):
+    if not edits or (EVERY_FIELD not in request.editable and not set(edits) <= set(request.editable)):
         return
     problems = _problems(request, edits)
     if problems:
@@ -49,11 +48,8 @@ def _problems(request: ApprovalRequest, edits: Mapping[str, object]) -> list[str
         return [str(error)]
     except UnicodeEncodeError:
         return ["a value cannot be written as UTF-8"]
-    call = request.call.get("call")
-    if request.operation != TOOL_INVOKED.name or not isinstance(call, Mapping):
+    if (own := arguments_of(request)) is None:
         return []
-    arguments = cast("Mapping[str, object]", call).get("arguments")
-    own: Mapping[str, object] = cast("Mapping[str, object]", arguments) if isinstance(arguments, Mapping) else {}
     return check_arguments(_schema(request.call.get("tool")), {**own, **edits})
 
 

@@ -19,6 +19,7 @@ from tenter.catalogue import (
     EMPTY,
     SHUTDOWN,
     ApprovalDecision,
+    ApprovalRequest,
     DecisionKind,
     ErrorInfo,
     Limits,
@@ -31,13 +32,13 @@ from tenter.config import Pins
 from tenter.harness.answers import check_ids, decision_of, named, said_by, said_why
 from tenter.harness.arguments import RunArguments, check_arguments, envelope_of, limits_of
 from tenter.harness.bodies import nothing
-from tenter.harness.deciding import only_open
+from tenter.harness.deciding import only_open, open_requests
 from tenter.harness.edits import check_edits, check_unmasked
-from tenter.harness.held import HOLDER
-from tenter.harness.parts import Watcher
+from tenter.harness.held import vouched_for
+from tenter.harness.parts import Begun, Watcher
 from tenter.harness.result import RunResult
 from tenter.harness.resuming import cancel, cancelled_by, resume
-from tenter.harness.runs import Begun, Runs
+from tenter.harness.runs import Runs, unused_id
 from tenter.harness.setup import Given, Setup, set_up
 from tenter.journal import Store
 from tenter.kernel import Clock, FrozenDict, Random, Runtime, TenterError
@@ -63,6 +64,8 @@ class Harness:
         self._closed = False
         self._running: set[asyncio.Future[None]] = set()
         self._runs = Runs(setup)
+        self._cancelling: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Future[RunResult | None]] = {}
+        """The runs that are being cancelled, and what comes of it."""
 
     @classmethod
     def from_file(  # noqa: PLR0913  # the parameters of the design (D§16)
@@ -137,7 +140,7 @@ class Harness:
             )
             check_arguments(task, input, given)
             limits = msgspec.structs.replace(limits_of(deadline, max_steps), budgets=setup.task(task).spec.budgets)
-            run_id = f"{setup.random.getrandbits(64):016x}"
+            run_id = await unused_id(setup)
             envelope = envelope_of(TaskRef(id=run_id, name=task, version=setup.task(task).spec.version), given)
             # Once for the whole run, so that every event has the same envelope and tools.
             plan = await setup.redactor.apply(self._runs.plan(envelope, input, limits))
@@ -162,6 +165,7 @@ class Harness:
         JournalError for a record that cannot be read, and TenterError for a run that is over or not there. Each of
         these leaves the run as it was.
         """
+        check_ids(run_id, None)
         with self._counted():
             begun = await self._begun(RunArguments(watcher=watcher, environment=environment), by=said_by(by))
             return await resume(self._setup, self._runs, run_id, begun, accept=named(accept))
@@ -194,25 +198,36 @@ class Harness:
         """
         return await self._decide(run_id, approval_id, decision_of("reject", by=by, reason=reason))
 
+    async def approvals(self, run_id: str | None = None) -> tuple[ApprovalRequest, ...]:
+        """What waits for people in the journal, the oldest first: of all runs, or of one and its sub-runs.
+
+        Raises TenterError for a harness that was closed, and JournalError.
+        """
+        if run_id is not None:
+            check_ids(run_id, None)
+        with self._counted():
+            return await open_requests(self._setup.store, run_id)
+
     async def cancel(
         self, run_id: str, *, by: str = "", reason: str = "", accept: Collection[str] = ()
     ) -> RunResult | None:
         """Ends a run, whether it goes on here, waits for people, or was left by its process; its result.
 
         None where another living process has the run: it was asked to end it, and looks four times a second. What the
-        run had started ends with it. `accept` may name `holder`, as for `resume`. Raises TenterError for a run that is
-        over, not there, or part of another.
+        run had started ends with it. `accept` may name `holder`, as for `resume`, and nothing else. Raises TenterError
+        for another name, and for a run that is over, not there, or part of another.
         """
-        by, reason = said_by(by), said_why(reason)
+        check_ids(run_id, None)
+        by, reason, vouched = said_by(by), said_why(reason), vouched_for(named(accept))
         error = ErrorInfo(code="cancelled", message=await self._setup.redactor.apply(cancelled_by(by, reason)))
-        with self._counted():
-            going = self._runs.going(run_id)
+        going = self._runs.going(run_id)
+        with self._counted(is_ending=going is not None):
             here = asyncio.get_running_loop()
             is_here = going is not None and going.loop is here and going.run.envelope.parent_run_id is None
             if going is not None and is_here and (ended := await self._runs.stop(going, error)) is not None:
                 return ended
-            begun = replace(await self._begun(RunArguments(), by=by), vouched=HOLDER in named(accept))
-            return await cancel(self._setup, self._runs, run_id, begun, error=error)
+            begun = replace(await self._begun(RunArguments(), by=by), vouched=vouched)
+            return await self._cancelled(run_id, begun, error)
 
     def run_sync(self, task: str, input: str = "", **arguments: Unpack[RunArguments]) -> RunResult:
         """`run`, for a program without an event loop. Raises TenterError inside a running one."""
@@ -225,6 +240,8 @@ class Harness:
     async def close(self, reason: str = "closed") -> None:
         """Takes no more runs, waits for those that are going on, fires `shutdown`, once, and lets go of the journal.
 
+        `cancel` ends one that it waits for.
+
         Idempotent. Raises TenterError inside a run of the harness, which it would wait for.
         """
         if self in _INSIDE.get():
@@ -234,7 +251,7 @@ class Harness:
         self._closed = True
         try:
             here = asyncio.get_running_loop()
-            if running := [run for run in self._running if run.get_loop() is here]:
+            while running := [run for run in self._running if run.get_loop() is here]:
                 await asyncio.wait(running)
             await self.runtime.run(SHUTDOWN, ShutdownEvent(reason=reason), nothing)
         finally:
@@ -249,9 +266,9 @@ class Harness:
         await self.close("closed" if kind is None else kind.__name__)
 
     @contextmanager
-    def _counted(self) -> Generator[None]:
-        """One run is going on meanwhile. Raises TenterError for a harness that was closed."""
-        if self._closed:
+    def _counted(self, *, is_ending: bool = False) -> Generator[None]:
+        """One run is going on meanwhile. Raises TenterError for a harness that was closed, unless it ends that run."""
+        if self._closed and not is_ending:
             raise TenterError("this harness was closed and takes no more runs; make another with Harness.from_file(…)")
         running = asyncio.get_running_loop().create_future()
         self._running.add(running)
@@ -274,8 +291,27 @@ class Harness:
             by=by,
         )
 
+    async def _cancelled(self, run_id: str, begun: Begun, error: ErrorInfo) -> RunResult | None:
+        """As `resuming.cancel`. Who asks while it is being done here hears what came of that."""
+        here = asyncio.get_running_loop()
+        while (other := self._cancelling.get((here, run_id))) is not None:
+            if (came := await asyncio.shield(other)) is not None:
+                return came
+        done = self._cancelling[here, run_id] = here.create_future()
+        result: RunResult | None = None
+        try:
+            result = await cancel(self._setup, self._runs, run_id, begun, error=error)
+        finally:
+            del self._cancelling[here, run_id]
+            done.set_result(result)
+        return result
+
     async def _decide(self, run_id: str, request_id: str | None, decision: ApprovalDecision) -> ApprovalDecision:
         check_ids(run_id, request_id)
+        with self._counted():
+            return await self._decided(run_id, request_id, decision)
+
+    async def _decided(self, run_id: str, request_id: str | None, decision: ApprovalDecision) -> ApprovalDecision:
         store = self._setup.store
         decided = msgspec.structs.replace(
             decision,

@@ -8,7 +8,7 @@ on are known by name.
 import os
 import socket
 import threading
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Collection, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Final
@@ -18,7 +18,7 @@ import msgspec
 from tenter.executors import ProcessId, is_alive, this_process
 from tenter.harness.leftovers import end_leftovers
 from tenter.harness.shielded import uncut
-from tenter.journal import TERMINAL, Entry, HeadMoved, JournalError, Store, Stream, StreamSummary, microseconds
+from tenter.journal import Entry, HeadMoved, JournalError, Store, Stream, StreamSummary, microseconds
 from tenter.kernel import Clock, TenterError
 
 HERE: Final[dict[tuple[object, Stream], float]] = {}
@@ -57,6 +57,13 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
         return self.process != this_process() and is_alive(self.process)
 
 
+def vouched_for(accept: Collection[str]) -> bool:
+    """Whether these names accept that who has the run is gone. Raises TenterError for any other name."""
+    if others := sorted(set(accept) - {HOLDER}):
+        raise TenterError(f"{others[0]!r} is nothing that can be accepted here; there is {HOLDER!r}")
+    return bool(accept)
+
+
 def claim_of(by: str) -> Mapping[str, object]:
     """What an entry says of this process."""
     return {"process": this_process(), "host": socket.gethostname(), "by": by}
@@ -93,23 +100,35 @@ async def claim(store: Store, stream: Stream, *, by: str, now: float, vouched: b
         if summary is None:
             raise TenterError(f"the journal holds no {stream}; 'tenter runs list' shows those that it holds")
         check_free(summary, vouched=vouched)
-        status = summary.status if summary.status in TERMINAL else "running"
+        status = summary.status if summary.is_over else "running"
         entry = Entry(kind="resumed", time=microseconds(now), content={**claim_of(by), "status": status})
         try:
             await store.append(stream, [entry], durable=True, expected_head=head.hash)
         except HeadMoved:  # a decision, or another claim: it is looked at again
             continue
+        except BaseException:  # it may have been appended all the same
+            await release(store, stream, status=summary.status, now=now)
+            raise
         return summary
 
 
-async def release(store: Store, stream: Stream, *, status: str, now: float) -> None:
-    """Lets go of a run that this process has claimed, with the status that it had. Raises JournalError."""
-    standing = await store.summary(stream)
-    holder = None if standing is None else Holder.of(standing)
-    if holder is not None and holder.process == this_process() and holder.host == socket.gethostname():
-        await store.append(
-            stream, [Entry(kind="released", time=microseconds(now), content={"status": status})], durable=True
-        )
+async def release(store: Store, stream: Stream, *, now: float, status: str | None = None) -> None:
+    """Lets go of a run that this process has and that is over, whoever cancels meanwhile.
+
+    With the `status` that it had also of one that is not. Where that cannot be recorded it is kept.
+    """
+    with suppress(JournalError):
+        await uncut(_release(store, stream, now=now, status=status))
+
+
+async def _release(store: Store, stream: Stream, *, now: float, status: str | None) -> None:
+    summary = await store.summary(stream)
+    holder = None if summary is None else Holder.of(summary)
+    if summary is None or holder is None or holder.process != this_process() or holder.host != socket.gethostname():
+        return
+    if (standing := summary.status if summary.is_over else status) is not None:
+        entry = Entry(kind="released", time=microseconds(now), content={"status": standing})
+        await store.append(stream, [entry], durable=True)
 
 
 async def take_over(summary: StreamSummary) -> None:
@@ -124,21 +143,27 @@ async def claimed(
 ) -> AsyncGenerator[StreamSummary]:
     """This process goes on with the run meanwhile: the summary as it was before.
 
-    Where that fails, and for a run that is over, it is let go of as it was. Raises as `claim`.
+    Where that fails it is let go of as it was, and one that is over in any case. Raises as `claim`.
     """
     with kept_here(store, stream, clock.now()):
-        before = await store.summary(stream)
-        status = "" if before is None else before.status
+        summary = await claim(store, stream, by=by, now=clock.now(), vouched=vouched)
         try:
-            summary = await claim(store, stream, by=by, now=clock.now(), vouched=vouched)
             await take_over(summary)
             yield summary
         except BaseException:
-            with suppress(JournalError):
-                await uncut(release(store, stream, status=status, now=clock.now()))
+            await release(store, stream, status=summary.status, now=clock.now())
             raise
-        if status in TERMINAL:
-            await release(store, stream, status=status, now=clock.now())
+        await release(store, stream, now=clock.now())
+
+
+@asynccontextmanager
+async def begun_here(store: Store, stream: Stream, *, clock: Clock) -> AsyncGenerator[None]:
+    """This process begins the run and goes on with it meanwhile; once it is over it is let go of. Raises RunHeld."""
+    with kept_here(store, stream, clock.now()):
+        try:
+            yield
+        finally:
+            await release(store, stream, now=clock.now())
 
 
 def check_free(summary: StreamSummary, *, vouched: bool = False) -> None:
@@ -152,6 +177,8 @@ def check_free(summary: StreamSummary, *, vouched: bool = False) -> None:
     since = _when(holder.since / 1_000_000)
     where = f"in process {holder.process.pid}{f' on {holder.host}' if elsewhere else ''} since {since}"
     hint = f"; where that process is known to be gone: '--accept {HOLDER}'" if elsewhere else ""
+    if summary.is_over:
+        raise RunHeld(f"{summary.stream} ended {summary.status}, which is being told {where}; wait for it{hint}")
     raise _held(summary.stream, where, hint)
 
 

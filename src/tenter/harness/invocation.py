@@ -28,7 +28,7 @@ def invoke(tool: Tool, arguments: Mapping[str, object], context: ToolContext) ->
     return tool.function(context, **bound) if tool.signature.takes_context else tool.function(**bound)
 
 
-def result_of(tool: Tool, value: object) -> ToolResult:
+def tool_result(tool: Tool, value: object) -> ToolResult:
     """The value that a function returned, as a result. Raises ToolError for one that is none."""
     if isinstance(value, ToolResult):
         if not isinstance(cast("object", value.output), str):

@@ -8,6 +8,7 @@ import msgspec
 from tenter.agent import Waiting
 from tenter.catalogue import Envelope, LoopFacts, Op, SubtaskResult, SubtaskSpawnEvent, ToolInfo
 from tenter.controls import Account
+from tenter.executors import Pause
 from tenter.harness.bodies import Body
 from tenter.harness.record import Ending
 from tenter.journal import JournalError, Store, Stream
@@ -23,6 +24,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     ending: Ending | None
     """None where it only begins."""
     trace: tuple[TraceEvent, ...] = ()
+    reasons: Mapping[int, str] = FrozenDict()
+    """Why a hook failed, by the number of its entry in `trace`, which never says it; masked, and for people alone."""
 
 
 Watcher = Callable[[Step], object]
@@ -45,7 +48,7 @@ class Run:
     store: Store
     trace: Trace
     clock: Clock
-    pause: Callable[[float], Awaitable[object]]
+    pause: Pause
     """How seconds are waited."""
     seed: str
     """From which every random number of the run comes."""
@@ -73,3 +76,23 @@ class Run:
     @property
     def stream(self) -> Stream:
         return Stream("run", self.envelope.run_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """What a run is begun or gone on with, beside its plan: the caller's, or those of the run around it."""
+
+    seed: str
+    began: float
+    loop: LoopFacts | None = None
+    watcher: Watcher | None = None
+    environment: Mapping[str, str] = FrozenDict()
+    account: Account | None = None
+    """Of the run around it."""
+    parent_op: str | None = None
+    by: str = ""
+    """Who goes on with it."""
+    vouched: bool = False
+    """Somebody says that the process of another host that has it is gone."""
+    lenient: bool = False
+    """Somebody accepted that it was begun with something else."""

@@ -25,8 +25,8 @@ class Places:
         step = path.partition(".")[0]
         if step not in ("0", self._step):
             self._step = step
-            for kept in (self.passes, self.executions, self.times, self.worked, self.once):
-                for old in [name for name in kept if not name.startswith(LASTING)]:
-                    del kept[old]
+            for old in [name for name in self.passes if not name.startswith(LASTING)]:
+                for kept in (self.passes, self.executions, self.times, self.worked, self.once):
+                    kept.pop(old, None)
         number = self.passes[path] = self.passes.get(path, 0) + 1
         return number

@@ -86,12 +86,11 @@ def ending_of(turn: Pass, event: Event, recorded: RecordedPass, *, tools: Tools 
 
 
 @_recallable
-def acting_event(turn: Pass, event: Event, recorded: RecordedPass, *, tools: Tools = NONE) -> Event:
+def acting_event(event: Event, recorded: RecordedPass, *, tools: Tools = NONE) -> Event:
     """The event as the work was given it; `event` itself where the pre chain changed nothing or the work did not begin.
 
     Raises JournalError.
     """
-    del turn
     return _given(event, recorded, tools)
 
 

@@ -1,7 +1,7 @@
 """What the local engine writes of an operation (D§10, D§11): from events and endings to journal entries. No I/O.
 
-Messages, responses and tool lists are stored once, by digest; see `requests` for those of a model. The envelope stands
-in the run's first entry, and in no other.
+Messages, responses and tool lists are stored once, by digest; see `model_requests` for those of a model. The envelope
+stands in the run's first entry, and in no other.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,8 +13,8 @@ import msgspec
 
 from tenter.agent import Waiting
 from tenter.catalogue import ModelRequest, ModelRequestEvent, ModelResponse, Op, ToolInfo
+from tenter.harness.model_requests import ModelRequests
 from tenter.harness.recording import RecordedPass
-from tenter.harness.requests import Requests
 from tenter.journal import Entry, JournalError, OperationKind, microseconds
 from tenter.kernel import Blocked, Done, Escalated, Event, Failed, Operation, Phase, Retry, Suspended, Unknown
 from tenter.wire import CanonicalError, Document, digest
@@ -61,21 +61,20 @@ class Recorder:
     """
 
     def __init__(self) -> None:
-        self._requests = Requests()
+        self._requests = ModelRequests()
         self._response: tuple[ModelResponse, Document] | None = None
 
     @_recordable
     def started(self, turn: Pass, event: Event, now: float) -> Entry:
         """A pass begins: its place and the digest of its input (D§11), which replay holds against it."""
-        content = {"operation": turn.operation.name, "op": turn.op.id, "input": self.input_digest(turn, event)}
+        content = {"operation": turn.operation.name, "op": turn.op.id, "input": self.input_digest(event)}
         return _entry("started", turn, now, content)
 
-    def input_digest(self, turn: Pass, event: Event) -> str:
-        """Names the input of a pass (D§11). Raises CanonicalError for one without canonical form.
+    def input_digest(self, event: Event) -> str:
+        """Names the input of a pass (D§11), wherever it stands. Raises CanonicalError for one without canonical form.
 
         A request to a model continues the conversation with this, as with `started`.
         """
-        del turn  # the same event is the same input wherever it stands
         return digest(self._input(event))
 
     @_recordable

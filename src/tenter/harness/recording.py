@@ -15,7 +15,7 @@ from tenter.catalogue import Status
 from tenter.journal import TERMINAL, VERSION, Head, JournalError, Recorded, Store, Stream, genesis, link
 from tenter.kernel import FrozenDict, Phase, TenterError
 
-PAGE: Final = 1024
+PAGE: Final = 256
 """How many entries are read at a time."""
 
 Place = tuple[str, int, Phase | None]
@@ -99,6 +99,13 @@ class Recording:
             await self._read_on()
         return None if self._passes.pop(place, None) is None else _recorded(place, cast("_Gathered", found))
 
+    async def holds(self, path: str, number: int) -> bool:
+        """Whether a pass of a leaf is on record that nobody has asked for yet. Reads on until it is found."""
+        place = (path, number, None)
+        while place not in self._passes and not self._at_end:
+            await self._read_on()
+        return place in self._passes
+
     async def rest(self) -> tuple[RecordedPass, ...]:
         """What was recorded and nobody asked for, in the order in which it began. Reads to the end."""
         while not self._at_end:
@@ -138,21 +145,21 @@ class Recording:
 
     def _take(self, recorded: Recorded) -> None:
         entry = recorded.entry
-        content = cast("Mapping[str, Any]", entry.content)
+        content: Mapping[str, Any] = entry.content
+        place: Place = content.get("path", ""), content.get("pass", 0), content.get("phase")
         match entry.kind:
             case "started":
-                place = _place(content)
                 if place not in self._passes:
                     self._passes[place] = _Gathered(started=content, time=entry.time)
             case "acting":
-                found = self._of(recorded)
+                found = self._of(place, recorded.sequence)
                 found.acting, found.time = content, entry.time
                 found.executions += 1
             case "acted":
-                found = self._of(recorded)
+                found = self._of(place, recorded.sequence)
                 found.acted, found.time = content, entry.time
             case "finished":
-                found = self._of(recorded)
+                found = self._of(place, recorded.sequence)
                 found.finished, found.time = content, entry.time
                 self.traced = content.get("trace", self.traced)
             case "run" if recorded.sequence == 1:
@@ -167,17 +174,13 @@ class Recording:
             case _:
                 pass
 
-    def _of(self, recorded: Recorded) -> _Gathered:
+    def _of(self, place: Place, sequence: int) -> _Gathered:
         """The pass that an entry belongs to. What was begun stays known until it is over."""
-        found = self._passes.get(_place(cast("Mapping[str, Any]", recorded.entry.content)))
+        found = self._passes.get(place)
         if found is None:
-            text = f"entry {recorded.sequence} of {self._stream} goes on with a pass that never began"
+            text = f"entry {sequence} of {self._stream} goes on with a pass that never began"
             raise JournalError("damaged", text)
         return found
-
-
-def _place(content: Mapping[str, Any]) -> Place:
-    return content["path"], content["pass"], content.get("phase")
 
 
 def _recorded(place: Place, found: _Gathered) -> RecordedPass:

@@ -4,6 +4,7 @@ Nothing is done before it is sure that nobody else has the run and that it is st
 rests on and the version of the agent loop. What has changed is named, and accepted by that name or not at all.
 """
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
@@ -13,14 +14,19 @@ import msgspec
 from tenter.agent import Ended, Plan
 from tenter.catalogue import Envelope, ErrorInfo, Limits
 from tenter.harness.changes import changes
-from tenter.harness.held import HOLDER, RunHeld, claimed, is_here
+from tenter.harness.first_entry import recalled
+from tenter.harness.held import HOLDER, RunHeld, claimed, is_here, take_over
+from tenter.harness.parts import Begun
 from tenter.harness.recording import Recording
 from tenter.harness.result import RunResult
-from tenter.harness.runs import Begun, Runs, recalled
+from tenter.harness.runs import WITH_ITS_PARENT, Runs
 from tenter.harness.setup import Setup
 from tenter.harness.watching import asked_to_end
-from tenter.journal import TERMINAL, Entry, JournalError, Store, Stream, StreamSummary, microseconds
-from tenter.kernel import FrozenDict, TenterError
+from tenter.journal import Entry, JournalError, Store, Stream, StreamSummary, microseconds
+from tenter.kernel import Clock, FrozenDict, TenterError
+
+MOMENT_SECONDS: Final = 0.01
+"""How often it is looked whether a run of this process that lets go has done so."""
 
 ON_RECORD: Final = "on_record"
 """In the details of a run's error: it was ended on record alone, and no hook heard of it."""
@@ -31,7 +37,7 @@ async def resume(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, accept:
     stream = Stream("run", run_id)
     summary = await _outermost(setup.store, stream)
     recording = await Recording.begin(setup.store, stream)
-    if summary.status in TERMINAL:
+    if summary.is_over:
         told = await recording.next("0.run.0", 1, "post")
         if told is not None and told.finished is not None:
             raise TenterError(f"the run {run_id} is over: it ended {summary.status}; there is nothing to go on with")
@@ -43,7 +49,7 @@ async def resume(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, accept:
         end: Ended | None = None
         if summary.cancelling:  # somebody asked for its end, and its process died before it heard of that
             end = Ended(status="cancelled", error=await asked_to_end(setup.store, run_id))
-        return await runs.go_on(plan, begun, recording, end=end)
+        return await _with_those_below(setup, await runs.go_on(plan, begun, recording, end=end))
 
 
 async def cancel(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, error: ErrorInfo) -> RunResult | None:
@@ -54,17 +60,24 @@ async def cancel(setup: Setup, runs: Runs, run_id: str, begun: Begun, *, error: 
     """
     store, stream = setup.store, Stream("run", run_id)
     summary = await _outermost(store, stream)
-    if summary.status in TERMINAL:
-        raise TenterError(f"the run {run_id} is over: it ended {summary.status}")
+    if summary.is_over:
+        left = await end_left_below(store, stream, by=begun.by, clock=setup.clock, vouched=begun.vouched)
+        told = "; what it had spawned had not, and ended now" if left else ""
+        raise TenterError(f"the run {run_id} is over: it ended {summary.status}{told}")
     while True:
         try:
             async with claimed(store, stream, by=begun.by, clock=setup.clock, vouched=begun.vouched):
                 return await _cancelled_here(setup, runs, summary, begun, error=error)
         except RunHeld:
             await ask_to_end(store, stream, await setup.redactor.apply(error.message), now=setup.clock.now())
-        summary = await _outermost(store, stream)
-        if summary.holder or summary.status in TERMINAL or is_here(store, stream):
-            return None  # who has it sees what was asked, also when it is about to let go
+        while not (summary := await _outermost(store, stream)).holder:
+            if summary.is_over:
+                return None
+            if not is_here(store, stream):
+                break  # who had it let go, and may have looked before it was asked
+            await asyncio.sleep(MOMENT_SECONDS)
+        else:
+            return None  # who has it sees what was asked
 
 
 async def _cancelled_here(
@@ -77,7 +90,8 @@ async def _cancelled_here(
         version = _envelope(recording).task.version
         plan, begun = recalled(recording, _plan(runs, recording), begun)
         followed = True
-        return await runs.go_on(plan, begun, recording, end=Ended(status="cancelled", error=error))
+        result = await runs.go_on(plan, begun, recording, end=Ended(status="cancelled", error=error))
+        return await _with_those_below(setup, result)
     except TenterError:
         if followed:
             raise
@@ -86,6 +100,24 @@ async def _cancelled_here(
             raise
     told = await end_on_record(setup.store, summary.stream, error, now=setup.clock.now())
     return await _ended_on_record(setup, summary, version, told)
+
+
+async def end_left_below(store: Store, stream: Stream, *, by: str, clock: Clock, vouched: bool = False) -> bool:
+    """Ends on record what a run that is over had spawned, if its process died before that did; whether there was any.
+
+    Raises as `claim`, and TenterError where something that was left running does not end.
+    """
+    if not await _without_end_below(store, stream):
+        return False
+    async with claimed(store, stream, by=by, clock=clock, vouched=vouched):
+        return await _end_below(store, stream, now=clock.now())
+
+
+async def _with_those_below(setup: Setup, result: RunResult) -> RunResult:
+    """The result of a run that was gone on with here. What it had spawned has ended, if it has. Raises as `resume`."""
+    if result.status in ("cancelled", "failed"):  # before it came to all that waits in it, perhaps
+        await _end_below(setup.store, Stream("run", result.run_id), now=setup.clock.now())
+    return result
 
 
 def cancelled_by(by: str, reason: str) -> str:
@@ -103,9 +135,32 @@ async def ask_to_end(store: Store, stream: Stream, reason: str, *, now: float) -
 async def end_on_record(store: Store, stream: Stream, error: ErrorInfo, *, now: float) -> ErrorInfo:
     """Records that a run which this process has claimed was cancelled, with all that it spawned, and tells nobody.
 
-    The error as it is on record. Raises JournalError.
+    What these left running ends first. The error as it is on record. Raises TenterError where something does not end,
+    and JournalError.
     """
-    error = msgspec.structs.replace(error, details=FrozenDict({**error.details, ON_RECORD: True}))
+    await _end_below(store, stream, now=now)
+    error = _alone(error)
+    await store.append(stream, _end_of(error, now), durable=True)
+    return error
+
+
+async def _end_below(store: Store, stream: Stream, *, now: float) -> bool:
+    """Records the end of the runs that this one spawned and that have none; whether there were any. Raises as above."""
+    below = await _without_end_below(store, stream)
+    for one in below:
+        await take_over(one)
+    assert WITH_ITS_PARENT.error is not None, "it says why"
+    for one in below:
+        await store.append(one.stream, _end_of(_alone(WITH_ITS_PARENT.error), now), durable=True)
+    return bool(below)
+
+
+def _alone(error: ErrorInfo) -> ErrorInfo:
+    return msgspec.structs.replace(error, details=FrozenDict({**error.details, ON_RECORD: True}))
+
+
+def _end_of(error: ErrorInfo, now: float) -> list[Entry]:
+    """The last entries of a run that is cancelled on record alone."""
     told: dict[str, object] = {
         "status": "cancelled",
         "output": None,
@@ -113,16 +168,14 @@ async def end_on_record(store: Store, stream: Stream, error: ErrorInfo, *, now: 
         "usage": {},
         "cost_usd": None,
     }
-    entries = [
+    return [
         Entry(kind="status", time=microseconds(now), content={"status": "cancelled", "code": "cancelled"}),
         Entry(kind="result", time=microseconds(now), content=told),
+        Entry(kind="released", time=microseconds(now), content={"status": "cancelled"}),
     ]
-    for one in (*await _without_end_below(store, stream), stream):
-        await store.append(one, entries, durable=True)
-    return error
 
 
-async def _without_end_below(store: Store, stream: Stream) -> list[Stream]:
+async def _without_end_below(store: Store, stream: Stream) -> list[StreamSummary]:
     """The runs that this one spawned, they and theirs, as far as they have no end; the innermost first."""
     spawned: dict[str, list[StreamSummary]] = {}
     for one in await store.streams("run"):
@@ -132,7 +185,7 @@ async def _without_end_below(store: Store, stream: Stream) -> list[Stream]:
         below = [one for parent in parents for one in spawned.pop(parent, ())]
         found += below
         parents = [one.stream.id for one in below]
-    return [one.stream for one in reversed(found) if one.ended is None]
+    return [one for one in reversed(found) if not one.is_over]
 
 
 async def _ended_on_record(setup: Setup, summary: StreamSummary, version: int, error: ErrorInfo) -> RunResult:

@@ -4,97 +4,44 @@ What a run does next is the agent loop's, how it is recorded and told the engine
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Final, cast
 
 import msgspec
 
-from tenter.agent import LOOP_VERSION, AgentLoop, Ended, Plan, Standing, Subtask, Waiting, status_of
-from tenter.catalogue import Envelope, ErrorInfo, Limits, LoopFacts, SubtaskResult, SubtaskSpawnEvent
+from tenter.agent import AgentLoop, Ended, Plan, Standing, Subtask, Waiting, status_of
+from tenter.catalogue import Envelope, ErrorInfo, Limits, SubtaskResult, SubtaskSpawnEvent
 from tenter.controls import Account
 from tenter.harness.bodies import Bodies
-from tenter.harness.changes import parts_of, workspace_of
 from tenter.harness.context import ToolContext
 from tenter.harness.deciding import still_open
 from tenter.harness.drive import drive, drive_on, end_waiting
 from tenter.harness.ended import recorded_end
-from tenter.harness.held import RunHeld, claim, claim_of, claimed, kept_here, release
+from tenter.harness.first_entry import first_entry, recalled
+from tenter.harness.going import Going
+from tenter.harness.held import RunHeld, begun_here, claim, claimed, release
 from tenter.harness.leftovers import RUN_VARIABLE
 from tenter.harness.local import LocalEngine
-from tenter.harness.parts import Run, Watcher
+from tenter.harness.parts import Begun, Run
 from tenter.harness.recording import Recording
 from tenter.harness.replay import Incomplete
 from tenter.harness.result import RunResult
 from tenter.harness.setup import Setup
+from tenter.harness.shielded import uncut
 from tenter.harness.watching import Watch, asked_to_end
-from tenter.journal import TERMINAL, JournalError, Stream
+from tenter.journal import JournalError, Stream
 from tenter.kernel import FrozenDict, TenterError, Trace
+
+MOST_DRAWN: Final = 1000
+"""So many ids of runs that are there already say that a `random` makes no new ones."""
 
 WITH_ITS_PARENT: Final = Ended(
     status="cancelled", error=ErrorInfo(code="cancelled", message="the run around it came to its end")
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """What a run is begun or gone on with, beside its plan: the caller's, or those of the run around it."""
-
-    seed: str
-    began: float
-    loop: LoopFacts | None = None
-    watcher: Watcher | None = None
-    environment: Mapping[str, str] = FrozenDict()
-    account: Account | None = None
-    """Of the run around it."""
-    parent_op: str | None = None
-    by: str = ""
-    """Who goes on with it."""
-    vouched: bool = False
-    """Somebody says that the process of another host that has it is gone."""
-    lenient: bool = False
-    """Somebody accepted that it was begun with something else."""
-
-
-@dataclass(slots=True)
-class Going:
-    """A run on its way in this process."""
-
-    engine: LocalEngine
-    agent: AgentLoop
-    run: Run
-    began: float
-    task: "asyncio.Task[Standing | KeyboardInterrupt] | None" = None
-    """Once it does something: one that was cancelled before that could not end the run."""
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-
-    def stop(self, error: ErrorInfo) -> None:
-        """Has the run come to its end, for the reason that is given first."""
-        if self.engine.stopped is None:
-            self.engine.stop(error)
-            if self.task is not None:
-                self.task.cancel()
-
-    async def kept(
-        self, driving: Coroutine[object, object, Standing], *, is_ending: bool
-    ) -> Standing | KeyboardInterrupt:
-        """What the run comes to. The user's interrupt is handed over: raised in a task, it would leave the event loop.
-
-        One that somebody stopped before it did anything is cancelled at once; `is_ending` already, it goes on.
-        """
-        self.task = cast("asyncio.Task[Standing | KeyboardInterrupt]", asyncio.current_task())
-        if self.engine.stopped is not None and not is_ending:
-            self.task.cancel()
-        try:
-            standing = await driving
-        except KeyboardInterrupt as interrupt:
-            return interrupt
-        if self.engine.stopped is not None:
-            with suppress(asyncio.CancelledError):  # it may have come in the last step, which asyncio then forgets
-                await asyncio.sleep(0)
-        return standing
+CANCELLED: Final = ErrorInfo(code="cancelled", message="the run was cancelled")
+"""By its caller, while it let go to wait."""
 
 
 class Runs:
@@ -112,8 +59,8 @@ class Runs:
     async def begin(self, plan: Plan, begun: Begun) -> RunResult:
         """A new run, to where it stands."""
         going = self._make(plan, begun, None)
-        with kept_here(self._setup.store, going.run.stream, self._setup.clock.now()):
-            return await self._result(going, await self._drive(going, self._first(plan, begun)))
+        async with begun_here(self._setup.store, going.run.stream, clock=self._setup.clock):
+            return await self._result(going, await self._drive(going, first_entry(self._setup, plan, begun)))
 
     async def go_on(self, plan: Plan, begun: Begun, recording: Recording, *, end: Ended | None = None) -> RunResult:
         """A run that is on record and was claimed, to where it stands; with `end`, to that end and not further."""
@@ -188,23 +135,47 @@ class Runs:
         return going
 
     async def _drive(self, going: Going, first: Mapping[str, object] | None, *, end: Ended | None = None) -> Standing:
-        """Drives a run, which is known here meanwhile: to its checks, and to whoever wants to end it."""
+        """Drives a run, which is known here meanwhile.
+
+        A cancellation of the caller is raised, also where somebody else ended the run at the same moment; one that let
+        go to wait ends so.
+        """
+        caller = cast("asyncio.Task[object]", asyncio.current_task())
+        cancelled = caller.cancelling()
+        engine, agent = going.engine, going.agent
+        if end is not None and end.error is not None:
+            engine.stop(end.error)
+        with self._known(going):
+            try:
+                standing = await asyncio.ensure_future(
+                    going.kept(
+                        lambda: drive(engine, agent, first) if end is None else drive_on(engine, agent, end),
+                        is_ending=end is not None,
+                    )
+                )
+                if isinstance(standing, KeyboardInterrupt):
+                    raise standing
+                if isinstance(standing, Waiting):
+                    standing = await self._still_waiting(going, standing)
+                if caller.cancelling() > cancelled:
+                    raise asyncio.CancelledError
+                if isinstance(standing, Waiting):
+                    engine.left(standing)
+                return standing
+            except asyncio.CancelledError:
+                if going.waits:
+                    await self._end_waiting(going, CANCELLED)
+                raise
+
+    @contextmanager
+    def _known(self, going: Going) -> Generator[None]:
+        """The run is known here meanwhile: to its checks, and to whoever wants to end it."""
         setup, run_id = self._setup, going.run.envelope.run_id
         setup.desk.attend(run_id, going.run.account, going.run.trace)
         self._going[run_id] = going
         self._watch.look_from_now_on()
-        driving = drive(going.engine, going.agent, first) if end is None else drive_on(going.engine, going.agent, end)
-        if end is not None and end.error is not None:
-            going.engine.stop(end.error)
         try:
-            standing = await asyncio.ensure_future(going.kept(driving, is_ending=end is not None))
-            if isinstance(standing, KeyboardInterrupt):
-                raise standing
-            if isinstance(standing, Waiting):
-                standing = await self._still_waiting(going, standing)
-            if isinstance(standing, Waiting):
-                going.engine.left(standing)
-            return standing
+            yield
         finally:
             del self._going[run_id]
             setup.desk.leave(run_id)
@@ -218,16 +189,22 @@ class Runs:
         error = going.engine.stopped
         if error is None and summary is not None and summary.cancelling:
             error = await asked_to_end(store, stream.id)
-        if error is None:
-            return waiting
-        now = self._setup.clock.now()
+        ended = None if error is None else await self._end_waiting(going, error)
+        return ended or waiting
+
+    async def _end_waiting(self, going: Going, error: ErrorInfo) -> Ended | None:
+        """Ends a run that let go to wait, whoever cancels meanwhile; None where somebody else has it, or ended it."""
+        return going.agent.ended or await uncut(self._ended_waiting(going, error))
+
+    async def _ended_waiting(self, going: Going, error: ErrorInfo) -> Ended | None:
+        store, stream, now = self._setup.store, going.run.stream, self._setup.clock.now()
         try:
             before = await claim(store, stream, by="", now=now)
         except RunHeld:  # another process was quicker, and is asked in its turn
-            return waiting
-        if before.status in TERMINAL:  # or has brought it to its end
-            await release(store, stream, status=before.status, now=now)
-            return waiting
+            return None
+        if before.is_over:  # or has brought it to its end
+            await release(store, stream, now=now)
+            return None
         going.engine.stop(error)
         return await end_waiting(going.engine, going.agent, error)
 
@@ -258,15 +235,14 @@ class Runs:
         if await store.summary(stream) is None:
             if end is not None:
                 return SubtaskResult(run_id=event.task.id, task=event.task.name, status="cancelled", error=end.error)
-            with kept_here(store, stream, clock.now()):
+            async with begun_here(store, stream, clock=clock):
                 going = self._make(inner, of_child, None)
-                standing = await self._drive(going, self._first(inner, of_child))
+                standing = await self._drive(going, first_entry(self._setup, inner, of_child))
         else:
             async with claimed(store, stream, by=begun.by, clock=clock, vouched=begun.vouched) as before:
                 recording = await Recording.begin(store, stream)
-                over = before.status in TERMINAL
                 going, standing = await self._gone_on(
-                    *recalled(recording, inner, of_child), recording, None if over else end
+                    *recalled(recording, inner, of_child), recording, None if before.is_over else end
                 )
         return standing if isinstance(standing, Waiting) else _came(going, standing)
 
@@ -290,27 +266,19 @@ class Runs:
         )
         return inner, of_child
 
-    def _first(self, plan: Plan, begun: Begun) -> Mapping[str, object]:
-        """The content of a run's first entry: with it, the run is gone on with."""
-        spec, task = self._setup.spec, plan.envelope.task
-        return {
-            **claim_of(""),
-            "task": task.name,
-            "version": task.version,
-            "envelope": plan.envelope,
-            "input": plan.input,
-            "limits": plan.limits,
-            "root": plan.root_run_id,
-            "depth": plan.depth,
-            "began": begun.began,
-            "spec": spec.digest,
-            "parts": parts_of(self._setup, task.name),
-            "workspace": workspace_of(self._setup),
-            "instructions": plan.instructions,
-            "loop_version": LOOP_VERSION,
-        }
-
     async def _result(self, going: Going, standing: Standing) -> RunResult:
+        """What came of a run, which this process lets go of. One that waits ends where its caller is cancelled here."""
+        if isinstance(standing, Ended):
+            await release(self._setup.store, going.run.stream, now=self._setup.clock.now())
+        try:
+            return await self._told(going, standing)
+        except asyncio.CancelledError:
+            if going.waits:
+                with self._known(going):
+                    await self._end_waiting(going, CANCELLED)
+            raise
+
+    async def _told(self, going: Going, standing: Standing) -> RunResult:
         run, progress, task = going.run, standing.progress, going.run.envelope.task
         ended = standing if isinstance(standing, Ended) else None
         head = await self._head(run.stream)
@@ -359,23 +327,15 @@ def _came(going: Going, ended: Ended) -> SubtaskResult:
     )
 
 
-def recalled(recording: Recording, plan: Plan, begun: Begun) -> tuple[Plan, Begun]:
-    """The plan of a run that is on record with what is its own, and what it was begun with. Raises TenterError."""
-    first = recording.first
-    try:
-        recorded = msgspec.structs.replace(
-            plan,
-            envelope=msgspec.convert(first["envelope"], Envelope),
-            input=msgspec.convert(first["input"], str),
-            limits=msgspec.convert(first["limits"], Limits),
-            root_run_id=msgspec.convert(first["root"], str),
-            depth=msgspec.convert(first["depth"], int),
-            instructions=msgspec.convert(first["instructions"], str),
-        )
-        loop = None if first["loop"] is None else msgspec.convert(first["loop"], LoopFacts)
-        own: dict[str, Any] = {"seed": str(first["seed"]), "began": float(first["began"]), "loop": loop}
-    except (KeyError, TypeError, ValueError) as error:
-        raise TenterError(
-            f"this run cannot be gone on with: an earlier version of tenter began it ({error} is not on record)"
-        ) from None
-    return recorded, replace(begun, **own)
+async def unused_id(setup: Setup) -> str:
+    """The id of a new run. A `random` that was seeded as another process's was says the ids of its runs again.
+
+    Raises TenterError where it says nothing else.
+    """
+    for _ in range(MOST_DRAWN):
+        run_id = f"{setup.random.getrandbits(64):016x}"
+        with suppress(JournalError):  # who cannot read it cannot write the run's first entry, and is told then
+            if await setup.store.summary(Stream("run", run_id)) is not None:
+                continue
+        return run_id
+    raise TenterError(f"the journal holds each of {MOST_DRAWN} runs whose ids `random` gave; give another one")

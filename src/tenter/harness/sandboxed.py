@@ -19,7 +19,7 @@ from tenter.catalogue import ToolResult
 from tenter.harness.context import ToolContext
 from tenter.harness.definition import Tool, tool as make_tool
 from tenter.harness.errors import ToolError
-from tenter.harness.invocation import invoke, result_of, told
+from tenter.harness.invocation import invoke, told, tool_result
 from tenter.harness.workspace import Workspace
 from tenter.kernel import SYSTEM_CLOCK
 
@@ -83,7 +83,7 @@ def _called(made: Tool, arguments: Mapping[str, object], context: ToolContext) -
         import asyncio  # as slow to load as all the rest, and few tools need it
 
         value = asyncio.run(_awaited(value))
-    return result_of(made, value)
+    return tool_result(made, value)
 
 
 async def _awaited(value: Any) -> object:

@@ -60,7 +60,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     when: When | None = None
 
 
-class Step(msgspec.Struct, frozen=True):
+class Alternatives(msgspec.Struct, frozen=True):
     """One turn of the conversation: the alternatives for it, in order, and where they stand."""
 
     turns: tuple[Turn, ...]
@@ -72,12 +72,12 @@ class _Top(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     turns: tuple[object, ...]
 
 
-def load_script(path: Path) -> tuple[Step, ...]:
+def load_script(path: Path) -> tuple[Alternatives, ...]:
     """The steps of the script at `path`. Raises ConfigError: all that is wrong with the YAML, or one problem a turn."""
     return parse_script(_read(path), str(path))
 
 
-def parse_script(data: bytes, file: str) -> tuple[Step, ...]:
+def parse_script(data: bytes, file: str) -> tuple[Alternatives, ...]:
     """What `load_script` makes of a file that holds `data` and is called `file`."""
     parsed = document.parse(data, file)
     if parsed.root is None or parsed.problems:
@@ -117,7 +117,7 @@ class _Reader:
             case _:
                 assert_never(node)
 
-    def step(self, value: object, path: KeyPath) -> Step:
+    def step(self, value: object, path: KeyPath) -> Alternatives:
         """One item of `turns`: a turn, text as the short form of one, or a list of alternatives."""
         is_list = isinstance(value, tuple)
         listed = cast("tuple[object, ...]", value) if is_list else (value,)
@@ -130,7 +130,7 @@ class _Reader:
                 self.report(place, "this turn is always taken, so those after it never are", "give it a 'when'")
         if not listed:
             self.report(path, "expected at least one alternative, got an empty list", "write a turn")
-        return Step(tuple(turn for turn in turns if turn is not None), self._where(path))
+        return Alternatives(tuple(turn for turn in turns if turn is not None), self._where(path))
 
     def read(self, value: object, kind: type[T], path: KeyPath) -> T | None:
         """`value` as `kind`; None, with a problem reported, where it does not fit."""

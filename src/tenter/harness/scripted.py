@@ -12,7 +12,7 @@ from typing import cast
 from tenter.catalogue import Message, ModelRequest, ModelResponse, ToolCall, Usage
 from tenter.config import ModelSpec
 from tenter.harness.errors import shown
-from tenter.harness.script import Step, Turn, When, load_script
+from tenter.harness.script import Alternatives, Turn, When, load_script
 from tenter.kernel import OperationFailed, Regex
 
 _ROLE = attrgetter("role")
@@ -21,7 +21,7 @@ _ROLE = attrgetter("role")
 class ScriptedModel:
     """A model that follows a script."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[Alternatives]) -> None:
         self._steps = tuple(steps)
 
     @classmethod
@@ -34,7 +34,7 @@ class ScriptedModel:
         return respond(self._steps, request)
 
 
-def respond(steps: Sequence[Step], request: ModelRequest) -> ModelResponse:
+def respond(steps: Sequence[Alternatives], request: ModelRequest) -> ModelResponse:
     """What the script answers to `request`. Raises OperationFailed (`provider_permanent`) where it has no answer."""
     number = list(map(_ROLE, request.messages)).count("assistant")
     if number >= len(steps):

@@ -1,7 +1,7 @@
 """From a configuration file to the parts of a harness (D§12): everything is checked and built here, once."""
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from tenter.config import (
     nearest,
 )
 from tenter.controls import FUZZY_PAIRS, PUBLISHED_KEYS, Prices, Rule, gates
-from tenter.executors import Surroundings, sleep_through
+from tenter.executors import Pause, Surroundings, sleep_through
 from tenter.harness.definition import Tool
 from tenter.harness.desk import HarnessDesk, Offer
 from tenter.harness.model import Model, make_model
@@ -36,6 +36,7 @@ from tenter.kernel import (
     SYSTEM_CLOCK,
     SYSTEM_RANDOM,
     Clock,
+    Declaration,
     FrozenDict,
     Random,
     Redactor,
@@ -54,8 +55,8 @@ class Given:
     store: Store | None = None
     clock: Clock | None = None
     random: Random | None = None
-    pause: Callable[[float], Awaitable[bool]] | None = None
-    """How a hook's retry waits its seconds; False: nobody is to try again."""
+    pause: Pause | None = None
+    """How retries wait, of hooks and of a run's operations."""
     pins: Pins | None = None
     """What the project was when it was found trusted: it must be that still, and nothing else of it runs (D§3.14)."""
     machine: Machine | None = None
@@ -89,11 +90,13 @@ class Setup:
     sink: JournalSink
     clock: Clock
     random: Random
-    pause: Callable[[float], Awaitable[object]]
-    """How a retry waits its seconds."""
+    pause: Pause
+    """How retries wait."""
     desk: HarnessDesk
     user_digest: str
     """Of the user's file; empty where there is none."""
+    callers_hooks: tuple[str, ...]
+    """The hooks that the caller added, in no file: each a line of point, name and place."""
     tool_environment: Mapping[str, str]
     tasks: Mapping[str, TaskSetup]
 
@@ -116,45 +119,30 @@ def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
     folder = Path(os.path.realpath(path)).parent
     clock, random = given.clock or SYSTEM_CLOCK, given.random or SYSTEM_RANDOM
     store = given.store if given.store is not None else journal_at(folder, clock)
-    redactor = redactor_for(spec, user, os.environ)
+    sink = JournalSink(store, Stream("process", f"{random.getrandbits(64):016x}"))
     surroundings = Surroundings(
         workspace=str(Workspace.at(folder if given.workspace is None else given.workspace).root),
         project_dir=str(folder),
         environment=dict(os.environ),
-        sink=(sink := JournalSink(store, Stream("process", f"{random.getrandbits(64):016x}"))),
-        redactor=redactor,
+        sink=sink,
+        redactor=redactor_for(spec, user, os.environ),
         clock=clock,
         random=random,
         pause=given.pause or sleep_through,
     )
     configured = build_hooks(spec, surroundings, user=user, pins=given.pins)
-    toolbox = Toolbox(
-        spec=spec,
-        project=str(folder),
-        machine=given.machine or this_machine(),
-        redactor=redactor,
-        told=told_secrets(spec, user, os.environ),
-        pins=given.pins,
-    )
+    toolbox = _toolbox(spec, user, surroundings, given)
     tasks = _tasks(toolbox)
     if given.pins is not None:
         given.pins.check(spec)  # what was read meanwhile is what was looked at
     desk = HarnessDesk({name: Offer(task.infos, task.prices) for name, task in tasks.items()}, clock.now)
-    runtime = Runtime(
-        CATALOGUE,
-        [*configured, *hooks],
-        gates=gates(desk, rules := gate_rules(spec)),
-        redactor=redactor,
-        clock=clock,
-        digest=digest,
-        timeout=spec.hooks.defaults.timeout_seconds,
-    )
-    _refuse_secret_names(runtime, tasks, rules, redactor)
+    runtime = _runtime(spec, (*configured, *hooks), desk, surroundings)
+    _refuse_secret_names(runtime, tasks, gate_rules(spec), surroundings.redactor)
     return Setup(
         spec=spec,
         workspace=Workspace.at(surroundings.workspace),
         runtime=runtime,
-        redactor=redactor,
+        redactor=surroundings.redactor,
         store=store,
         sink=sink,
         clock=clock,
@@ -162,8 +150,44 @@ def set_up(path: Path, hooks: tuple[object, ...], given: Given) -> Setup:
         pause=surroundings.pause,
         desk=desk,
         user_digest="" if user is None else user.digest,
+        callers_hooks=_beside(runtime, configured),
         tool_environment=_without(toolbox.told, inherited_environment(os.environ)),
         tasks=tasks,
+    )
+
+
+def _toolbox(spec: Spec, user: Spec | None, surroundings: Surroundings, given: Given) -> Toolbox:
+    """Makes the tools of the file, in what there is for their sandboxes."""
+    return Toolbox(
+        spec=spec,
+        project=surroundings.project_dir,
+        machine=given.machine or this_machine(),
+        redactor=surroundings.redactor,
+        told=told_secrets(spec, user, os.environ),
+        pins=given.pins,
+    )
+
+
+def _runtime(spec: Spec, hooks: Iterable[object], desk: HarnessDesk, surroundings: Surroundings) -> Runtime:
+    """The hooks as they run, the governor's checks among them."""
+    return Runtime(
+        CATALOGUE,
+        hooks,
+        gates=gates(desk, gate_rules(spec)),
+        redactor=surroundings.redactor,
+        clock=surroundings.clock,
+        digest=digest,
+        timeout=spec.hooks.defaults.timeout_seconds,
+    )
+
+
+def _beside(runtime: Runtime, configured: Sequence[Declaration]) -> tuple[str, ...]:
+    """The hooks of a runtime that no file has, without the gate's."""
+    known = {(CATALOGUE[hook.point].name, hook.name) for hook in configured}
+    return tuple(
+        f"{link.point.name} {link.hook.name} ({link.hook.band} {link.hook.priority})"
+        for link in runtime.links()
+        if link.hook.band != "gate" and (link.point.name, link.hook.name) not in known
     )
 
 

@@ -7,10 +7,10 @@ from typing import Any, Self, cast
 
 from tenter.agent import Waiting
 from tenter.catalogue import SUBTASK_SPAWNED, ErrorInfo, Op, SubtaskResult, SubtaskSpawnedEvent, SubtaskSpawnEvent
-from tenter.controls import Used
 from tenter.harness.parts import Run
 from tenter.harness.record import Ending, Pass
 from tenter.harness.replay import Incomplete, ReplayDiverged
+from tenter.journal import JournalError
 from tenter.kernel import Blocked, Done, Event, Failed, FrozenDict, Span
 
 
@@ -69,29 +69,37 @@ class Subtasks:
             raise
         if isinstance(inner, Waiting):
             return inner
-        self._open.pop(op.path)
         stopped = inner if isinstance(inner, Blocked | Failed) else None
         after = cast("Done[Event]", inner).event if stopped is None else not_spawned(known.event, stopped)
-        told = await self._part(Pass(SUBTASK_SPAWNED, known.op, "post"), after, known.close)
+        try:
+            told = await self._part(Pass(SUBTASK_SPAWNED, known.op, "post"), after, known.close)
+        except BaseException as error:
+            span.leave(error)
+            raise
+        finally:
+            self._open.pop(op.path, None)
         return cast("Done[SubtaskSpawnedEvent]", told) if stopped is None else stopped
 
     async def end(self) -> None:
-        """Sub-runs that wait for people, or were left by a process that died, end with the run around them."""
+        """Sub-runs that wait for people, or were left by a process that died, end with the run around them.
+
+        Raises JournalError where the record of one cannot be gone through or ended, once the others were.
+        """
+        trouble: JournalError | None = None
         for path, known in list(self._open.items()):
-            came = await self._run.end_subtask(known.event)
-            await self._part(Pass(SUBTASK_SPAWNED, known.op, "post"), came_of(known.event, came), known.close)
-            self._open.pop(path)
+            try:
+                came = await self._run.end_subtask(known.event)
+                await self._part(Pass(SUBTASK_SPAWNED, known.op, "post"), came_of(known.event, came), known.close)
+                self._open.pop(path)
+            except JournalError as error:
+                trouble = error
+        if trouble is not None:
+            raise trouble
 
     def leave(self, standing: Waiting) -> None:
         """Who was told of a beginning in this process hears that the run around waits on."""
         for known in self._open.values():
             known.span.leave(standing)
-
-    def settle(self, turn: Pass, recalled: Ending) -> None:
-        """Counts what a sub-run used that is on record with its end: it is not gone through again."""
-        if turn.phase == "in" and isinstance(recalled, Done):
-            used, cost_known = used_of(cast("SubtaskSpawnedEvent", recalled.event).result)
-            self._run.account.settle(turn.op.id, used, cost_known=cost_known)
 
     async def _inner(self, known: Open, event: SubtaskSpawnEvent) -> Ending:
         """The sub-run, or what a hook answers in its place before it ever ran."""
@@ -112,18 +120,6 @@ def came_of(event: SubtaskSpawnEvent, result: SubtaskResult) -> SubtaskSpawnedEv
     return SubtaskSpawnedEvent(
         envelope=event.envelope, op=event.op, parent=event.parent, task=event.task, input=event.input, result=result
     )
-
-
-def used_of(result: SubtaskResult) -> tuple[Used, bool]:
-    """What a sub-run used, and whether its cost is known, for the account of the run around it."""
-    tokens = result.usage.input_tokens + result.usage.output_tokens
-    used = Used(
-        tokens=tokens,
-        cost_usd=result.cost_usd or 0.0,
-        model_calls=result.model_calls,
-        tool_calls=result.tool_calls,
-    )
-    return used, result.cost_usd is not None
 
 
 def not_spawned(event: SubtaskSpawnEvent, why: Blocked | Failed) -> SubtaskSpawnedEvent:

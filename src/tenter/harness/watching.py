@@ -37,6 +37,7 @@ class Watch:
     def look_from_now_on(self) -> None:
         """As long as a run goes on in this event loop."""
         loop = asyncio.get_running_loop()
+        self._loops = {one for one in self._loops if not one.is_closed()}
         if loop not in self._loops:
             self._loops.add(loop)
             loop.call_later(LOOK_SECONDS, self._look, loop)
@@ -47,7 +48,13 @@ class Watch:
             return
         task = loop.create_task(self._stop_those_asked_for(loop))
         self._looking.add(task)
-        task.add_done_callback(self._looking.discard)
+        task.add_done_callback(self._looked)
+
+    def _looked(self, task: asyncio.Task[None]) -> None:
+        """It is looked again, also where an error of our own, which the event loop tells, cut this look short."""
+        self._looking.discard(task)
+        loop = task.get_loop()
+        loop.call_later(LOOK_SECONDS, self._look, loop)
 
     async def _stop_those_asked_for(self, loop: asyncio.AbstractEventLoop) -> None:
         with suppress(JournalError):  # the runs themselves will hear of it
@@ -55,7 +62,6 @@ class Watch:
             for run_id, run in self._here(loop).items():
                 if run_id in asked:
                     run.stop(await asked_to_end(self._store, run_id))
-        loop.call_later(LOOK_SECONDS, self._look, loop)
 
     def _here(self, loop: asyncio.AbstractEventLoop) -> dict[str, Stoppable]:
         return {run_id: run for run_id, run in list(self._runs.items()) if run.loop is loop}

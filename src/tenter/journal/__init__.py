@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from tenter.journal.memory import (
         MemoryStore as MemoryStore,
     )
+    from tenter.journal.paging import (
+        every_request as every_request,
+    )
     from tenter.journal.sqlite import (
         SqliteStore as SqliteStore,
     )
@@ -91,6 +94,7 @@ __all__ = [
     "WhyRefused",
     "decision_in",
     "delta",
+    "every_request",
     "genesis",
     "journal_key",
     "link",
@@ -139,6 +143,7 @@ __getattr__ = opener(
             "journal_key",
         ),
         "memory": ("MemoryStore",),
+        "paging": ("every_request",),
         "sqlite": ("SqliteStore",),
         "store": (
             "HeadMoved",

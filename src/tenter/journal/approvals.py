@@ -39,7 +39,7 @@ class ApprovalRow(msgspec.Struct, frozen=True, kw_only=True):
     """Where the next page begins (`after`)."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Opened(msgspec.Struct, frozen=True):
     """A request is open. One with the same id that is open already stays; one that was settled is asked anew."""
 
     id: str
@@ -63,7 +63,7 @@ class Over(msgspec.Struct, frozen=True):
     """The run is over: what is open of it, and of the runs below it where it is the root, is withdrawn."""
 
 
-Change: TypeAlias = Asked | Settled | Over
+Change: TypeAlias = Opened | Settled | Over
 
 
 def change(stream: Stream, entry: Entry) -> Change | None:
@@ -74,7 +74,7 @@ def change(stream: Stream, entry: Entry) -> Change | None:
         case "approval_requested":
             request_id, root = _name(entry, "id"), _name(entry, "root_run_id")
             is_its_own = request_id and entry.content.get("run_id") == stream.id
-            return Asked(request_id, root or stream.id) if is_its_own else None
+            return Opened(request_id, root or stream.id) if is_its_own else None
         case "approval_decided":
             request_id, state = _name(entry, "request_id"), _STATES.get(_name(entry, "decision"))
             return Settled(request_id, state) if request_id and state else None

@@ -14,8 +14,8 @@ from tenter.catalogue import ApprovalDecision
 from tenter.journal.approvals import (
     ApprovalRow,
     ApprovalState,
-    Asked,
     Cursor,
+    Opened,
     Over,
     Settled,
     change,
@@ -50,7 +50,7 @@ def note(connection: sqlite3.Connection, stream: Stream, row: int, entry: Entry)
     match changed:
         case None:
             return
-        case Asked():
+        case Opened():
             connection.execute(_ASK, (row, stream.id, changed.root, changed.id, entry.time))
         case Settled():
             settled = connection.execute(_SETTLE, (changed.state, row, changed.id, stream.id))

@@ -13,10 +13,13 @@ from typing import Final
 
 import msgspec
 
-from tenter.wire import Document, Reference, digest
+from tenter.kernel import Growing
+from tenter.wire import Document, Reference, digest, digest_of_bytes
 
 START: Final = digest(["tenter conversation", 1])
 """The rolling digest of a conversation without messages."""
+
+_encode = msgspec.json.Encoder().encode  # of two digests, which is their canonical form
 
 
 class Continuation(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +66,7 @@ def delta(previous: Conversation, messages: Sequence[object]) -> tuple[Continuat
     """
     before = len(previous.messages)
     known = min(before, len(messages))
-    if all(map(is_, previous.messages, messages)):
+    if _goes_on(previous.messages, messages):
         added = [Document(message) for message in messages[known:]]
     else:
         documents = _documents(previous, messages)
@@ -75,9 +78,10 @@ def delta(previous: Conversation, messages: Sequence[object]) -> tuple[Continuat
     base = digests[known]
     for document in added:
         written.append(document)
-        digests.append(digest([digests[-1], document.digest]))
+        digests.append(digest_of_bytes(_encode([digests[-1], document.digest])))
     continuation = Continuation(base=base, added=tuple(added), head=digests[-1])
-    return continuation, Conversation(tuple(messages), written, digests)
+    kept = messages if isinstance(messages, tuple) else tuple(messages)
+    return continuation, Conversation(kept, written, digests)
 
 
 def rebuild(continuations: Iterable[Continuation], head: str) -> tuple[object, ...]:
@@ -99,6 +103,11 @@ def rebuild(continuations: Iterable[Continuation], head: str) -> tuple[object, .
         head, message = last[head]
         messages.append(message)
     return tuple(reversed(messages))
+
+
+def _goes_on(before: tuple[object, ...], messages: Sequence[object]) -> bool:
+    """Whether both are the same, one by one, as far as the shorter goes."""
+    return (isinstance(messages, Growing) and messages.continues(before)) or all(map(is_, before, messages))
 
 
 def _digest(message: object) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from tenter.catalogue import ApprovalDecision, ApprovalRequest
+from tenter.catalogue import EVERY_FIELD, ApprovalDecision, ApprovalRequest
 from tenter.journal.approvals import ApprovalRow
 from tenter.journal.summary import TERMINAL
 from tenter.kernel import TenterError
@@ -108,10 +108,10 @@ def _check_edits(decision: ApprovalDecision, row: ApprovalRow) -> None:
             text = f"{named}: a decision {decision.decision!r} takes no edits; decide 'edit' to change the call"
             raise DecisionRefused("not_editable", text)
         return
-    may = "any argument" if "*" in editable else ", ".join(map(repr, editable)) or "nothing"
+    may = "any argument" if EVERY_FIELD in editable else ", ".join(map(repr, editable)) or "nothing"
     if not decision.edits:
         raise DecisionRefused("not_editable", f"{named}: an edit changes at least one field; it may change {may}")
-    refused = [] if "*" in editable else sorted(name for name in decision.edits if name not in editable)
+    refused = [] if EVERY_FIELD in editable else sorted(name for name in decision.edits if name not in editable)
     if refused:
         fields = ", ".join(map(repr, refused))
         raise DecisionRefused("not_editable", f"{named}: {fields} may not be edited; it may change {may}")

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from tenter.journal.approvals import CHANGING, ApprovalRow
+from tenter.journal.approvals_memory import ApprovalsMemory, Place
 from tenter.journal.entry import Recorded, Stream
-from tenter.journal.requests import Place, Requests
 from tenter.journal.summary import SHOWN, StreamSummary, summarise
 
 _SHOWN: Final = ("name", "status", "started", "ended", "holder", "cancelling", "parent")
@@ -29,7 +29,7 @@ class Listing:
         self._summary: StreamSummary | None = None
         self._result_at: int | None = None
         self._contents: dict[Place, Mapping[str, object]] = {}
-        self._requests = Requests(self._contents.get)
+        self._approvals = ApprovalsMemory(self._contents.get)
         self._is_erased = False
 
     def note(self, record: Recorded) -> None:
@@ -46,7 +46,7 @@ class Listing:
             place = (self._stream, record.sequence)
             if entry.kind in ("approval_requested", "approval_decided"):
                 self._contents[place] = entry.content
-            self._requests.note(place, record.sequence, entry)
+            self._approvals.note(place, record.sequence, entry)
 
     def faults(
         self, summary: StreamSummary | None, rows: Sequence[ApprovalRow], ended: frozenset[str]
@@ -71,10 +71,12 @@ class Listing:
             shown, should = getattr(listed, name), getattr(told, name)
             if shown == should or (name == "ended" and None is not shown == self._result_at):
                 continue  # an older version took the end from the result
+            if name == "holder" and not shown and told.is_over:
+                continue  # an older version let go of a run as soon as it ended
             yield f"the listing has {name} {shown!r}, and the record {should!r}"
 
     def _of_requests(self, rows: Sequence[ApprovalRow], ended: frozenset[str]) -> Iterator[str]:
-        told = {row.request.id: row for row in self._requests.page(run=None, state=None, after=None, limit=_MOST)}
+        told = {row.request.id: row for row in self._approvals.page(run=None, state=None, after=None, limit=_MOST)}
         listed = {row.request.id: row for row in rows}
         for name in told.keys() - listed.keys():
             yield f"the request {name!r} is on record, and not listed"

@@ -11,10 +11,10 @@ import msgspec
 
 from tenter.catalogue import ApprovalDecision
 from tenter.journal.approvals import ApprovalRow, ApprovalState, cursor_in, decision_entry
+from tenter.journal.approvals_memory import ApprovalsMemory, Place
 from tenter.journal.deciding import judged
 from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, genesis
 from tenter.journal.references import references
-from tenter.journal.requests import Place, Requests
 from tenter.journal.rows import row_id
 from tenter.journal.sealed import Sealed, kept, leave, prepare, seal, unseal
 from tenter.journal.store import HeadMoved, JournalError, Pruned, Strays
@@ -31,7 +31,7 @@ class MemoryStore:
         self._entries: dict[Stream, list[Sealed]] = {}
         self._summaries: dict[Stream, StreamSummary] = {}
         self._kept: dict[str, Parts] = {}
-        self._requests = Requests(self._content)
+        self._approvals = ApprovalsMemory(self._content)
         self._numbers: dict[Stream, int] = {}
         self._pruned: set[Stream] = set()
         self._lock = threading.RLock()
@@ -57,7 +57,7 @@ class MemoryStore:
         for sequence, entry in enumerate(entries, head.sequence + 1):
             summary = self._summaries.get(stream) or StreamSummary(stream=stream, started=entry.time)
             self._summaries[stream] = summarise(summary, entry)
-            self._requests.note((stream, sequence), row_id(self._number(stream), sequence), entry)
+            self._approvals.note((stream, sequence), row_id(self._number(stream), sequence), entry)
         return self._head(stream)
 
     def _number(self, stream: Stream) -> int:
@@ -106,17 +106,17 @@ class MemoryStore:
         cursor = None if after is None else cursor_in(after)
         with self._lock:
             self._check_open()
-            return self._requests.page(run=run, state=state, after=cursor, limit=limit)
+            return self._approvals.page(run=run, state=state, after=cursor, limit=limit)
 
     async def request(self, run_id: str, request_id: str) -> ApprovalRow | None:
         with self._lock:
             self._check_open()
-            return self._requests.request(run_id, request_id)
+            return self._approvals.request(run_id, request_id)
 
     async def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
         with self._lock:
             self._check_open()
-            row = self._requests.asked(decision)
+            row = self._approvals.asked(decision)
             stream = Stream("run", row.request.run_id)
             judgement = judged(decision, row, self._summaries[stream].status)
             self._append(stream, [decision_entry(judgement.recorded)], None)
@@ -160,9 +160,9 @@ class MemoryStore:
             stream.kind == "run"
             and summary.ended is not None
             and summary.ended < before
-            and not summary.holder
+            and (summary.since is None or summary.since < summary.ended)
             and summary.status not in ("running", "awaiting_approval")
-            and (above is None or above.ended is not None)
+            and (above is None or above.is_over)
         )
 
     def _erased(self, stream: Stream) -> list[Sealed]:
@@ -183,7 +183,7 @@ class MemoryStore:
     def _let_go(self, goes: Sequence[Stream], left: dict[Stream, list[Sealed]], *, erase: bool) -> None:
         self._entries = left
         for stream in goes:
-            self._requests.forget(stream)
+            self._approvals.forget(stream)
             if not erase:
                 self._pruned.add(stream)
                 del self._summaries[stream]

@@ -31,11 +31,15 @@ RENEW: Final = "INSERT OR IGNORE INTO renewed SELECT ? FROM sweep"
 ENDED: Final = """
 SELECT number FROM streams NOT INDEXED
 WHERE kind = 'run' AND ended IS NOT NULL AND ended < :before AND number > :after
-AND holder = '' AND status NOT IN ('running', 'awaiting_approval')
+AND (holder = '' OR CASE WHEN json_valid(holder) THEN json_extract(holder, '$.since') < ended END)
+AND status NOT IN ('running', 'awaiting_approval')
 AND NOT EXISTS (SELECT 1 FROM streams AS above
                 WHERE above.kind = 'run' AND above.id = streams.parent AND above.ended IS NULL)
 """
-"""Runs that nobody has or waits for. One whose parent is not over may be asked for again, should that be resumed."""
+"""Runs that nobody has taken up since their end, or waits for: whoever brought them there tells at most of it.
+
+One whose parent is not over may be asked for again, should that be resumed.
+"""
 
 _names: Final = itertools.count()
 

@@ -23,6 +23,7 @@ PAGE_BYTES: Final = 4_000_000
 """A page ends with the entry that brings it to so many bytes."""
 
 _STREAM_BITS: Final = 32
+_SEQUENCES: Final = 1 << _STREAM_BITS
 
 EntryRow: TypeAlias = tuple[int, str, int, int, bytes, bytes, bytes | None]
 """A row of `entries`, its columns in order."""
@@ -40,7 +41,7 @@ def row_ids(number: int, after: int = 0) -> tuple[int, int]:
 
 def place(row: int) -> tuple[int, int]:
     """The number of the stream and the sequence that a row id is made of."""
-    return row >> _STREAM_BITS, row % (1 << _STREAM_BITS)
+    return row >> _STREAM_BITS, row % _SEQUENCES
 
 
 def entry_row(number: int, sealed: Sealed) -> EntryRow:
@@ -52,7 +53,8 @@ def entry_row(number: int, sealed: Sealed) -> EntryRow:
 def sealed_row(row: EntryRow) -> Sealed:
     """The entry that a row holds."""
     identifier, kind, version, time, digest, hash_, data = row
-    return Sealed(place(identifier)[1], kind, version, time, digest_of_blob(digest), digest_of_blob(hash_), data)
+    sequence = identifier % _SEQUENCES  # at each entry of a long run: a call would take longer than this
+    return Sealed(sequence, kind, version, time, PREFIX + digest.hex(), PREFIX + hash_.hex(), data)
 
 
 def last_of(connection: sqlite3.Connection, number: int) -> Head | None:

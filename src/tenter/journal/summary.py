@@ -34,11 +34,26 @@ class StreamSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Time of the first entry that ended it: a terminal `status`, or the `result` where there was none."""
     holder: str = ""
     """Who has the run: the canonical form of `process` and `host` of the last `run` or `resumed` entry that tells a
-    process, and its time as `since`. Empty where nobody has: since then it was released, began to wait, or ended."""
+    process, and its time as `since`. Empty where nobody has: since then it was released, or began to wait. One that
+    has ended is released when that was told; who has it until then may have died meanwhile."""
     cancelling: bool = False
     """Somebody asked that it be cancelled, and it is not over. A claim takes nothing of that back."""
     parent: str = ""
     """The run that spawned it: `envelope.parent_run_id` of its `run` entry."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has a terminal state on record, told or not."""
+        return self.ended is not None or self.status in TERMINAL
+
+    @property
+    def since(self) -> int | None:
+        """Since when somebody has the run; None where nobody has."""
+        return msgspec.json.decode(self.holder, type=_Since).since if self.holder else None
+
+
+class _Since(msgspec.Struct):
+    since: int
 
 
 def summarise(summary: StreamSummary, entry: Entry) -> StreamSummary:
@@ -51,15 +66,15 @@ def summarise(summary: StreamSummary, entry: Entry) -> StreamSummary:
             status = _text(entry.content, "status") or "running"
             summary = _claimed(msgspec.structs.replace(summary, status=status), entry)
         case "released":
-            summary = msgspec.structs.replace(summary, status=_text(entry.content, "status"), holder="")
+            status = summary.status if summary.is_over else _text(entry.content, "status")
+            summary = msgspec.structs.replace(summary, status=status, holder="")
         case "status":
             status = _text(entry.content, "status")
             summary = _over(summary, status, entry) if status in TERMINAL else _standing(summary, status)
         case "result":
             summary = _over(summary, _text(entry.content, "status"), entry)
         case "cancel_requested":
-            is_over = summary.status in TERMINAL or summary.ended is not None
-            summary = msgspec.structs.replace(summary, cancelling=not is_over)
+            summary = msgspec.structs.replace(summary, cancelling=not summary.is_over)
         case _:
             pass
     return summary
@@ -80,7 +95,7 @@ def _standing(summary: StreamSummary, status: str) -> StreamSummary:
 
 def _over(summary: StreamSummary, status: str, entry: Entry) -> StreamSummary:
     ended = entry.time if summary.ended is None else summary.ended
-    return msgspec.structs.replace(summary, status=status, ended=ended, holder="", cancelling=False)
+    return msgspec.structs.replace(summary, status=status, ended=ended, cancelling=False)
 
 
 def _parent(entry: Entry) -> str:

@@ -14,10 +14,9 @@ import msgspec
 from tenter.journal.approvals import ApprovalRow
 from tenter.journal.entry import Head, Stream, flaw, genesis
 from tenter.journal.listing import Listing
+from tenter.journal.paging import every_request
 from tenter.journal.store import JournalError, Store
 
-PAGE: Final = 200
-"""Requests that are asked for at once."""
 MOST_TOLD: Final = 3
 """Of what differs in listings, so much is told."""
 
@@ -99,7 +98,7 @@ async def _unlike(store: Store, stream: Stream, listing: Listing) -> str | None:
     """In what the listings differ from the entries. Raises JournalError."""
     summary = await store.summary(stream)
     try:
-        rows: Sequence[ApprovalRow] = await _rows(store, stream.id) if stream.kind == "run" else ()
+        rows: Sequence[ApprovalRow] = await every_request(store, stream.id) if stream.kind == "run" else ()
     except JournalError as error:
         if error.trouble != "damaged":
             raise
@@ -116,14 +115,7 @@ async def _unlike(store: Store, stream: Stream, listing: Listing) -> str | None:
 
 async def _is_over(store: Store, run: str) -> bool:
     summary = await store.summary(Stream("run", run))
-    return summary is None or summary.ended is not None
-
-
-async def _rows(store: Store, run: str) -> Sequence[ApprovalRow]:
-    rows: list[ApprovalRow] = []
-    while page := await store.approvals(run=run, state=None, after=rows[-1].cursor if rows else None, limit=PAGE):
-        rows += page
-    return rows
+    return summary is None or summary.is_over
 
 
 def _missing(expect: str, head: Head) -> str:

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from tenter.kernel.frozen import (
         FrozenDict as FrozenDict,
         FrozenStruct as FrozenStruct,
+        Growing as Growing,
         freeze as freeze,
     )
     from tenter.kernel.masking import (
@@ -175,6 +176,7 @@ __all__ = [
     "FrozenDict",
     "FrozenStruct",
     "FuzzyPair",
+    "Growing",
     "Hook",
     "HookFailure",
     "KeyPattern",
@@ -304,6 +306,7 @@ __getattr__ = opener(
         "frozen": (
             "FrozenDict",
             "FrozenStruct",
+            "Growing",
             "freeze",
         ),
         "masking": (

@@ -16,7 +16,7 @@ from tenter.kernel.errors import TenterError
 from tenter.kernel.event import Event
 from tenter.kernel.frame import Part, Told
 from tenter.kernel.point import Phase
-from tenter.kernel.runner import Plan, stopped, strike, unwind
+from tenter.kernel.runner import Compiled, stopped, strike, unwind
 from tenter.kernel.trace import Trace
 from tenter.kernel.verdicts import strange
 
@@ -31,19 +31,19 @@ class Boundary(Generic[B, A]):
     raises cancellation, the user's KeyboardInterrupt, and TenterError for an event that is not its own.
     """
 
-    def __init__(self, dispatcher: Dispatcher, plan: Plan[B, A], trace: Trace) -> None:
+    def __init__(self, dispatcher: Dispatcher, compiled: Compiled[B, A], trace: Trace) -> None:
         self._dispatcher = dispatcher
-        self._plan = plan
+        self._compiled = compiled
         self._trace = trace
         self._told: Told = []
 
     async def pre(self, event: B) -> Done[B] | Stopped:
         """The pre chain: the input of the work, or what stands against it."""
-        return cast("Done[B] | Stopped", await self._fire(self._plan.pre, event, self._told))
+        return cast("Done[B] | Stopped", await self._fire(self._compiled.pre, event, self._told))
 
     async def post(self, event: A) -> Done[A] | Stopped:
         """The post chain on what came of the work. Whoever hears of the end by it is not told by `leave`."""
-        return cast("Done[A] | Stopped", await self._end(self._plan.post, event))
+        return cast("Done[A] | Stopped", await self._end(self._compiled.post, event))
 
     async def again(self, phase: Phase, event: Event, hooks: Collection[str]) -> Done[Event] | Stopped:
         """Only the hooks of a phase that bear these names, in their order, once more; no observers.
@@ -53,9 +53,9 @@ class Boundary(Generic[B, A]):
         """
         match phase:
             case "pre":
-                return await self._fire(_only(self._plan.pre, hooks), event, self._told)
+                return await self._fire(_only(self._compiled.pre, hooks), event, self._told)
             case "post":
-                return await self._end(_only(self._plan.post, hooks), event)
+                return await self._end(_only(self._compiled.post, hooks), event)
             case "in":
                 raise ValueError("a boundary has the phases 'pre' and 'post'; its work is the caller's")
 

@@ -13,12 +13,16 @@ from tenter.kernel.outcome import Outcome
 Disposition = Literal["pass", "warn", "block", "suspend", "fail", "escalate", "retry"]
 """What a hook's execution means for the operation: seed 001's words, and three more."""
 
+Lift = Literal["", "waived", "approved", "overruled"]
+"""Why nobody is asked although a hook wanted a person: an Allow, a person's approval, or a weightier answer."""
+
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """One execution of a hook that answered or failed; one that had nothing to say is only counted.
 
     `reason` is redacted; a failure's is for people and never shown to a model. `exception` is a type's name,
-    `seconds` how long the execution took.
+    `seconds` how long the execution took. `lifted` is what became of a Suspend that asks nobody, and `lifted_by` the
+    hook that waived or overruled it.
     """
 
     hook: str
@@ -33,6 +37,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     observed: bool = False
     shadow: bool = False
     recheck: bool = False
+    lifted: Lift = ""
+    lifted_by: str = ""
     seconds: float = 0.0
 
 

@@ -187,18 +187,26 @@ class Dispatcher:
         return verdict
 
     def _decide(self, frame: Frame, fold: Fold) -> Decision:
-        event, records = fold.event, frame.records
+        event = fold.event
         try:
             combined = fold.combined(grant_of(fold.original), self.digest)
+            if combined.lifted:
+                self.judge.lift(frame, combined.lifted)
             if (answer := combined.answer) is None:
-                return Decision(event, records=records)
+                return Decision(event, records=frame.records)
             digest = self.digest(event) if isinstance(answer.outcome, Suspend) else ""
         except Exception as error:  # only what has a digest can be approved
             why = f"the call has no digest that an approval can name: {self.judge.told(error)}"
             asking = next((a.hook for a in fold.answers if isinstance(a.outcome, Suspend)), "")
-            return Decision(event, Block(why, code="no_digest"), asking, failed=True, records=records)
+            return Decision(event, Block(why, code="no_digest"), asking, failed=True, records=frame.records)
         return Decision(
-            event, answer.outcome, answer.hook, answer.failed, combined.requirements, records=records, digest=digest
+            event,
+            answer.outcome,
+            answer.hook,
+            answer.failed,
+            combined.requirements,
+            records=frame.records,
+            digest=digest,
         )
 
     def _watch_here(self) -> "tuple[Watch | None, asyncio.Task[object] | None]":
@@ -213,7 +221,7 @@ class Dispatcher:
 
     def _trace(self, frame: Frame, trace: Trace) -> None:
         chain = frame.chain
-        code = "" if frame.fold is None else self.judge.code(frame.fold)
+        code = "" if frame.fold is None else self.judge.code(frame.fold, frame.lifted)
         if chain.nested:
             trace.count(self._now(), chain.label, code, frame.op)
         else:
@@ -222,6 +230,8 @@ class Dispatcher:
         for record in frame.records:
             if not chain.nested or record.disposition != "pass":
                 trace.add(self.judge.traced(record, frame.op))
+                if trace.heard is not None and record.result not in ("ok", "denied"):
+                    trace.heard(trace.last, record.reason)
 
     async def _looked_at(self, frame: Frame, link: Link, answer: object, took: float) -> object:
         """What the answer of a hook that took a while counts for. Raises what its caller asked for and it swallowed."""

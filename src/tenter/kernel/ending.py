@@ -34,9 +34,16 @@ class Requirement:
     hook: str
     reason: str
     code: str = "approval_required"
+    point: str = ""
+    """Where the hook stands."""
     editable: tuple[str, ...] = ()
     expires_in: float | None = None
     on_timeout: OnTimeout = "block"
+
+    @property
+    def name(self) -> str:
+        """What an approval names it by: hooks bear one name at several points, and a hook may ask several things."""
+        return f"{self.point}/{self.hook}#{self.code}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

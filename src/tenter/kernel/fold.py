@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tenter.kernel.chain import Link
+from tenter.kernel.decision import Lift
 from tenter.kernel.declaration import BANDS, Band
 from tenter.kernel.ending import Requirement
 from tenter.kernel.event import Event
+from tenter.kernel.frozen import FrozenDict
 from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
 from tenter.kernel.point import Phase
 from tenter.kernel.sameness import same
@@ -46,13 +48,16 @@ class Answer:
     judged: Event
     """The event that the hook looked at."""
     failed: bool = False
+    point: str = ""
 
 
 class Grant(Protocol):
     """A person's approval, as far as the fold looks into it."""
 
     @property
-    def hooks(self) -> tuple[str, ...]: ...
+    def asked(self) -> tuple[str, ...]:
+        """The names of the requirements that the person saw."""
+        ...
 
     @property
     def digest(self) -> str: ...
@@ -76,7 +81,7 @@ class Fold:
         """
         if self.ended:
             return self
-        answer = Answer(link.name, link.hook.band, outcome, self.event, failed)
+        answer = Answer(link.name, link.hook.band, outcome, self.event, failed, link.point.name)
         return replace(
             self,
             answers=(*(a for a in self.answers if a.hook != answer.hook), answer),
@@ -97,45 +102,64 @@ class Fold:
         An Allow counts for the event that its hook judged, and for no rewrite of it.
         """
         allows = [a for a in self.answers if isinstance(a.outcome, Allow) and same(a.judged, self.event)]
-        standing = [a for a in self.answers if not isinstance(a.outcome, Allow) and not _waived(a, allows)]
-        if grant is not None and any(isinstance(a.outcome, Suspend) for a in standing):
-            fits = digest(self.event) == grant.digest
-            standing = [a for a in standing if not (isinstance(a.outcome, Suspend) and fits and a.hook in grant.hooks)]
+        asking = [a for a in self.answers if isinstance(a.outcome, Suspend)]
+        lifted: dict[str, Lifted] = {a.hook: ("waived", by) for a in asking if (by := _waiver(a, allows))}
+        if grant is not None and len(asking) > len(lifted) and digest(self.event) == grant.digest:
+            lifted |= {a.hook: ("approved", "") for a in asking if a.hook not in lifted and _is_granted(a, grant)}
+        standing = [a for a in self.answers if not isinstance(a.outcome, Allow) and a.hook not in lifted]
         if not standing:
-            return Combined(allows[0] if allows else None)
-        return Combined(max(standing, key=_rank), _requirements(standing))
+            return Combined(allows[0] if allows else None, lifted=lifted)
+        answer = max(standing, key=_rank)
+        if not isinstance(answer.outcome, Suspend):
+            lifted |= {a.hook: ("overruled", answer.hook) for a in asking if a.hook not in lifted}
+        return Combined(answer, _requirements(standing), lifted)
+
+
+Lifted = tuple[Lift, str]
+"""Why a Suspend asks nobody, and the hook that saw to that; empty where a person did."""
+
+NOT_LIFTED: Mapping[str, Lifted] = FrozenDict()
 
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """The chain's one answer, None where nobody answered, and what its Suspends require."""
+    """The chain's one answer, None where nobody answered, and what its Suspends require.
+
+    `lifted` tells of each hook whose Suspend asks nobody why, and which hook waived or overruled it.
+    """
 
     answer: Answer | None = None
     requirements: tuple[Requirement, ...] = ()
+    lifted: Mapping[str, Lifted] = NOT_LIFTED
 
 
 def _rank(answer: Answer) -> int:
     return FOLD[type(answer.outcome)].rank
 
 
-def _waived(answer: Answer, allows: list[Answer]) -> bool:
-    """Whether an Allow of the same or an outer band waives this Suspend. A baseline's is never waived."""
-    if not isinstance(answer.outcome, Suspend) or answer.band == "baseline":
-        return False
+def _waiver(answer: Answer, allows: list[Answer]) -> str:
+    """The hook of the same or an outer band whose Allow waives this Suspend, or none. A baseline's is never waived."""
+    if answer.band == "baseline":
+        return ""
     mine = BANDS.index(answer.band)
-    return any(BANDS.index(allow.band) <= mine for allow in allows)
+    return next((allow.hook for allow in allows if BANDS.index(allow.band) <= mine), "")
 
 
 def _requirements(standing: list[Answer]) -> tuple[Requirement, ...]:
-    return tuple(
-        Requirement(
-            hook=answer.hook,
-            reason=asked.reason,
-            code=asked.code,
-            editable=asked.editable,
-            expires_in=asked.expires_in,
-            on_timeout=asked.on_timeout,
-        )
-        for answer in standing
-        if isinstance(asked := answer.outcome, Suspend)
+    return tuple(_requirement(answer, asked) for answer in standing if isinstance(asked := answer.outcome, Suspend))
+
+
+def _requirement(answer: Answer, asked: Suspend) -> Requirement:
+    return Requirement(
+        hook=answer.hook,
+        reason=asked.reason,
+        code=asked.code,
+        point=answer.point,
+        editable=asked.editable,
+        expires_in=asked.expires_in,
+        on_timeout=asked.on_timeout,
     )
+
+
+def _is_granted(answer: Answer, grant: Grant) -> bool:
+    return isinstance(answer.outcome, Suspend) and _requirement(answer, answer.outcome).name in grant.asked

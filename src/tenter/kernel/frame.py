@@ -1,6 +1,7 @@
 """Where a dispatch stands: which hook runs, inside which other dispatch, and what was answered so far."""
 
 import asyncio
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +9,7 @@ from typing import Literal
 from tenter.kernel.chain import Chain, Link
 from tenter.kernel.decision import Record
 from tenter.kernel.event import Event
-from tenter.kernel.fold import Fold
+from tenter.kernel.fold import NOT_LIFTED, Fold, Lifted
 from tenter.kernel.outcome import Outcome
 
 DEEPEST = 8
@@ -70,6 +71,8 @@ class Frame:
     seconds: float = 0.0
     """How long the execution took that answered last."""
     records: tuple[Record, ...] = ()
+    lifted: Mapping[str, Lifted] = NOT_LIFTED
+    """The hooks that wanted a person whom nobody asks, and why."""
 
     @property
     def cancelled(self) -> bool:

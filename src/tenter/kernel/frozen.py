@@ -32,7 +32,8 @@ ATOMS: Final = frozenset({str, bytes}) | NUMBERS | DATES
 """Classes whose values are frozen and hold nothing. Enum members and paths are taken for atoms as well."""
 
 _FROZEN: Final[set[type[object]]] = set(ATOMS)
-"""Classes whose values need no look: atoms, and those `FrozenStruct`s that froze their fields when they were made."""
+"""Classes whose values need no look: atoms, `Growing`, and `FrozenStruct`s that froze their fields when they were made.
+"""
 
 
 class FrozenDict(dict[K, V]):
@@ -86,6 +87,40 @@ class FrozenDict(dict[K, V]):
         return cls(dict.fromkeys(iterable, value))
 
 
+class Growing(tuple[T, ...]):
+    """A tuple of frozen values that grows at its end, as a conversation does. To everybody else it is a tuple.
+
+    Nobody looks through it again to see that it is frozen, and whether one continues another is known at once.
+    """
+
+    _line: list[T]
+    """Its items, and perhaps those of longer ones that continue it: whoever goes on from the longest adds in place."""
+
+    def __new__(cls, items: Iterable[T] = ()) -> Self:
+        """Raises TypeError and ValueError as `freeze` does."""
+        new = super().__new__(cls, map(freeze, items))
+        new._line = list(new)
+        return new
+
+    def grown(self, *items: T) -> Self:
+        """This one with `items`, frozen, at its end. Raises as `freeze` does."""
+        added: tuple[T, ...] = freeze(items)
+        new = super().__new__(type(self), self + added)
+        new._line = self._line if len(self._line) == len(self) else list(self)
+        new._line.extend(added)
+        return new
+
+    def continues(self, other: tuple[object, ...]) -> bool:
+        """Whether this grew out of `other`, or is it. Where it did not, it may still begin with the same items."""
+        return getattr(other, "_line", None) is self._line and len(other) <= len(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (tuple(self),))
+
+
+_FROZEN.add(Growing)
+
+
 class FrozenStruct(msgspec.Struct, frozen=True):
     """A base for structs whose fields are frozen all the way down from the moment they are made.
 
@@ -96,9 +131,15 @@ class FrozenStruct(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if type(self) not in _FROZEN and self.__struct_config__.frozen:
             _FROZEN.add(type(self))  # here, and not when it is declared: a subclass may do without this method
-        for place, value in enumerate(msgspec.structs.astuple(self)):
-            if type(value) not in _FROZEN and (frozen := freeze(value)) is not value:
-                msgspec.structs.force_setattr(self, self.__struct_fields__[place], frozen)
+        values = msgspec.structs.astuple(self)
+        if _FROZEN.issuperset(map(type, values)):
+            return
+        try:
+            for place, value in enumerate(values):
+                if type(value) not in _FROZEN and (frozen := _freeze(value, MAX_DEPTH)) is not value:
+                    msgspec.structs.force_setattr(self, self.__struct_fields__[place], frozen)
+        except RecursionError:
+            raise _too_deep() from None
 
 
 def freeze(value: Any) -> Any:
@@ -116,7 +157,7 @@ def freeze(value: Any) -> Any:
         raise _too_deep() from None
 
 
-class Record:
+class Layout:
     """How values of one struct or dataclass are read and rebuilt."""
 
     __slots__ = ("fields", "frozen", "opaque", "read")
@@ -135,7 +176,7 @@ class Record:
         self.read = _reader(self.fields)
 
 
-record_of = functools.lru_cache(1024)(Record)
+layout_of = functools.lru_cache(1024)(Layout)
 
 
 def rebuilt(value: T, changed: Mapping[str, object]) -> T:
@@ -169,10 +210,10 @@ def _way_of(cls: type[object]) -> "_Way":
         if issubclass(cls, base):
             return way
     try:
-        record = record_of(cls)
+        layout = layout_of(cls)
     except TypeError:
         return _refuse
-    return functools.partial(_freeze_record, record) if record.frozen else _refuse
+    return functools.partial(_freeze_fields, layout) if layout.frozen else _refuse
 
 
 def _as_it_is(value: object, _: int) -> object:
@@ -198,7 +239,9 @@ def _freeze_list(value: list[object], room: int) -> tuple[object, ...]:
 
 
 def _freeze_tuple(value: tuple[object, ...], room: int) -> tuple[object, ...]:
-    if type(value) is tuple and value and (first := type(value[0])) in _FROZEN:
+    if not value:
+        return ()
+    if type(value) is tuple and (first := type(value[0])) in _FROZEN:
         kinds = list(map(type, value))  # of a long conversation, at each step: it has to be fast
         if kinds.count(first) == len(kinds):
             return value
@@ -232,9 +275,9 @@ def _freeze_frozen_dict(value: FrozenDict[object, object], room: int) -> FrozenD
     return value
 
 
-def _freeze_record(record: Record, value: object, room: int) -> object:
+def _freeze_fields(layout: Layout, value: object, room: int) -> object:
     changed: dict[str, object] = {}
-    for name, item in zip(record.fields, record.read(value), strict=True):
+    for name, item in zip(layout.fields, layout.read(value), strict=True):
         if type(item) not in _FROZEN and (new := _freeze(item, room)) is not item:
             changed[name] = new
     return rebuilt(value, changed) if changed else value

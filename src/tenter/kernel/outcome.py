@@ -13,6 +13,9 @@ T = TypeVar("T")
 
 OnTimeout = Literal["block", "escalate"]
 
+_MOST_SECONDS = 2**53 - 1
+"""The largest integer that a record takes (D§10)."""
+
 _CODE = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,63}")
 
 
@@ -120,7 +123,7 @@ class Suspend(Outcome):
         if self.on_timeout not in ("block", "escalate"):
             raise ValueError(f"the on_timeout of Suspend must be 'block' or 'escalate', not {self.on_timeout!r}")
         if self.expires_in is not None and not _is_duration(self.expires_in):
-            raise ValueError(f"the expires_in of Suspend must be seconds above 0, not {self.expires_in!r}")
+            raise ValueError(f"the expires_in of Suspend must be seconds above 0, not {_shown(self.expires_in)}")
 
 
 def _names(names: object) -> tuple[str, ...]:
@@ -132,7 +135,14 @@ def _names(names: object) -> tuple[str, ...]:
 
 
 def _is_duration(seconds: object) -> bool:
-    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < float("inf")
+    if isinstance(seconds, float):
+        return 0 < seconds < float("inf")
+    return isinstance(seconds, int) and not isinstance(seconds, bool) and 0 < seconds <= _MOST_SECONDS
+
+
+def _shown(seconds: object) -> str:
+    is_large = isinstance(seconds, int) and abs(seconds) > _MOST_SECONDS  # Python may refuse to print it
+    return "a number past 2^53-1" if is_large else repr(seconds)
 
 
 @final

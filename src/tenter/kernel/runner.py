@@ -40,7 +40,7 @@ class Steps(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Generic[B, A]):
+class Compiled(Generic[B, A]):
     """One operation with its three chains, compiled once."""
 
     operation: Operation[B, A]
@@ -67,7 +67,7 @@ class Runner(Generic[B, A]):
     """Does one operation."""
 
     dispatcher: Dispatcher
-    plan: Plan[B, A]
+    compiled: Compiled[B, A]
     trace: Trace
     steps: Steps | None = None
 
@@ -105,7 +105,7 @@ class Runner(Generic[B, A]):
         return await self._post(after, [])
 
     async def _stages(self, event: B, body: Body[B], told: Told) -> Done[A] | Stopped:
-        decision = await self.dispatcher.fire(self.plan.pre, event, self.trace, Part(told))
+        decision = await self.dispatcher.fire(self.compiled.pre, event, self.trace, Part(told))
         if (ending := stopped(decision)) is not None:
             return ending
         return await self._worked(cast(B, decision.event), body, told)
@@ -122,18 +122,18 @@ class Runner(Generic[B, A]):
 
     async def _work(self, before: B, body: Body[B], told: Told) -> A | Stopped:
         """The `in` chain with the default body innermost; the after-event, redacted, or why there is none."""
-        plan, outcome, worked = self.plan, None, None
-        if not plan.working.empty:
-            part = Part(told, plan.pre.guards)
-            decision = await self.dispatcher.fire(plan.working, before, self.trace, part)
+        compiled, outcome, worked = self.compiled, None, None
+        if not compiled.working.empty:
+            part = Part(told, compiled.pre.guards)
+            decision = await self.dispatcher.fire(compiled.working, before, self.trace, part)
             before, outcome = cast(B, decision.event), decision.outcome
             worked = stopped(decision)
             if isinstance(outcome, Result):
                 worked = await self.after(before, outcome.value)
         if worked is None:
             worked = await self._done(before, body)
-        if not plan.onlookers.empty:
-            await self.dispatcher.fire(plan.onlookers, before, self.trace, Part(told, ended=outcome))
+        if not compiled.onlookers.empty:
+            await self.dispatcher.fire(compiled.onlookers, before, self.trace, Part(told, ended=outcome))
         return worked
 
     async def _done(self, before: B, body: Body[B]) -> A | Stopped:
@@ -152,12 +152,12 @@ class Runner(Generic[B, A]):
 
     async def after(self, before: B, value: object) -> A | Stopped:
         """The after-event of work that came to `value`, redacted; the failure where it does not fit."""
-        operation = self.plan.operation
+        operation = self.compiled.operation
         if not operation.results and isinstance(before, operation.after):
             return before
         try:
             results: Mapping[str, object] = result_fields(operation.results, value) if operation.results else {}
-            carried = {name: getattr(before, name) for name in self.plan.carried if name not in results}
+            carried = {name: getattr(before, name) for name in self.compiled.carried if name not in results}
             after = operation.after(**{**carried, **results})
             if wrong := unlike_result(after, operation.results):
                 return self._misfit(wrong)
@@ -168,14 +168,14 @@ class Runner(Generic[B, A]):
     async def _post(self, after: A, told: Told) -> Done[A] | Stopped:
         heard: Told = []
         try:
-            decision = await self.dispatcher.fire(self.plan.post, after, self.trace, Part(heard))
+            decision = await self.dispatcher.fire(self.compiled.post, after, self.trace, Part(heard))
         finally:
             if told:
                 strike(told, heard)
         return stopped(decision) or Done(cast(A, decision.event))
 
     def _misfit(self, wrong: str) -> Failed:
-        reason = f"the work of {self.plan.operation.name!r} gave a result that does not fit: {wrong}"
+        reason = f"the work of {self.compiled.operation.name!r} gave a result that does not fit: {wrong}"
         return Failed(message=self.dispatcher.judge.reason(reason), code="internal", exception="TypeError")
 
     def _failed(self, error: BaseException) -> Failed:

@@ -22,7 +22,7 @@ from tenter.kernel.frozen import FrozenDict
 from tenter.kernel.point import Catalogue, Operation, Phase, Point, Rule
 from tenter.kernel.redaction import Redactor
 from tenter.kernel.registration import compile_chains, described
-from tenter.kernel.runner import Body, Plan, Runner, Steps
+from tenter.kernel.runner import Body, Compiled, Runner, Steps
 from tenter.kernel.span import Span
 from tenter.kernel.trace import Trace
 from tenter.kernel.verdicts import strange
@@ -61,7 +61,7 @@ class Runtime:
             for link in chain.running_order:
                 arm(link, clock)
         self._named = {name: self._chains[catalogue[name].name] for name in catalogue.names}
-        self._plans = {name: self._plan(operation) for name, operation in catalogue.operations.items()}
+        self._compiled = {name: self._compile(operation) for name, operation in catalogue.operations.items()}
         self._dispatcher = Dispatcher(
             clock, redactor if redactor is not None else Redactor(), _call_digest(digest or _sha256), timeout
         )
@@ -113,8 +113,8 @@ class Runtime:
         self._check(operation)
         if operation.shape != "span":
             raise ValueError(f"{operation.name} is no span: `run` does it whole")
-        plan = cast("Plan[B, A]", self._plans[operation.name])
-        return Span(self._dispatcher, plan, self.trace if trace is None else trace)
+        compiled = cast("Compiled[B, A]", self._compiled[operation.name])
+        return Span(self._dispatcher, compiled, self.trace if trace is None else trace)
 
     def boundary(self, operation: Operation[B, A], *, trace: Trace | None = None) -> Boundary[B, A]:
         """An operation in stages that the caller paces (`Boundary`).
@@ -124,8 +124,8 @@ class Runtime:
         self._check(operation)
         if operation.shape != "leaf" or "in" in operation.rules:
             raise ValueError(f"{operation.name} is no leaf of only 'pre' and 'post'; do it with `run` or `span`")
-        plan = cast("Plan[B, A]", self._plans[operation.name])
-        return Boundary(self._dispatcher, plan, self.trace if trace is None else trace)
+        compiled = cast("Compiled[B, A]", self._compiled[operation.name])
+        return Boundary(self._dispatcher, compiled, self.trace if trace is None else trace)
 
     def digest(self, event: Event) -> str:
         """Names the call that an event stands for, without its approval, which is bound to the rest."""
@@ -161,19 +161,19 @@ class Runtime:
             raise TenterError(
                 f"expected an Operation, got {described(operation)}; take one of `runtime.catalogue.operations`"
             )
-        if operation.name not in self._plans:
-            known = ", ".join(self._plans)
+        if operation.name not in self._compiled:
+            known = ", ".join(self._compiled)
             raise TenterError(f"the catalogue has no operation {operation.name!r}; it has {known}")
 
     def _runner(self, operation: Operation[B, A], trace: Trace | None, steps: Steps | None = None) -> Runner[B, A]:
-        plan = cast("Plan[B, A]", self._plans[operation.name])
-        return Runner(self._dispatcher, plan, self.trace if trace is None else trace, steps)
+        compiled = cast("Compiled[B, A]", self._compiled[operation.name])
+        return Runner(self._dispatcher, compiled, self.trace if trace is None else trace, steps)
 
-    def _plan(self, operation: Operation[Event, Event]) -> Plan[Event, Event]:
+    def _compile(self, operation: Operation[Event, Event]) -> Compiled[Event, Event]:
         def chain(phase: Phase) -> Chain:
             return self._chains.get(operation.point(phase)) or _nowhere(operation, phase)
 
-        return Plan(operation, chain("pre"), chain("in"), chain("post"))
+        return Compiled(operation, chain("pre"), chain("in"), chain("post"))
 
 
 def _sha256(call: Mapping[str, object]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tenter.kernel.frozen import ATOMS, record_of
+from tenter.kernel.frozen import ATOMS, Growing, layout_of
 
 _EQUAL: Final = frozenset({str, bytes, int, bool, PurePosixPath, PosixPath, PureWindowsPath, WindowsPath})
 """Classes whose values are the same when Python takes them for equal, where both are of one class."""
@@ -35,8 +35,8 @@ def _same(one: object, other: object) -> bool:
         mine, theirs = pairs.pop()
         if mine is theirs:
             continue
-        cls = type(mine)
-        if cls is not type(theirs):
+        cls = _class_of(mine)
+        if cls is not _class_of(theirs):
             return False
         if cls in _EQUAL or cls in _SHOWN:
             if mine != theirs if cls in _EQUAL else repr(mine) != repr(theirs):
@@ -49,6 +49,11 @@ def _same(one: object, other: object) -> bool:
     return True
 
 
+def _class_of(value: object) -> type[object]:
+    cls = type(value)
+    return tuple if cls is Growing else cls
+
+
 def _inside(cls: type[object], one: Any, other: Any) -> list[tuple[object, object]] | None:
     """What is left to compare of two values of one class; None where they differ."""
     if issubclass(cls, tuple | list):
@@ -58,7 +63,7 @@ def _inside(cls: type[object], one: Any, other: Any) -> list[tuple[object, objec
     if issubclass(cls, frozenset):
         return _of_sets(one, other)
     if issubclass(cls, msgspec.Struct) or hasattr(cls, "__dataclass_fields__"):
-        read = record_of(cls).read
+        read = layout_of(cls).read
         return _pairs(read(one), read(other))
     return None  # a member of an enum is itself alone
 

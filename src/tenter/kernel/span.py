@@ -12,7 +12,7 @@ from tenter.kernel.ending import Done, Stopped
 from tenter.kernel.event import Event
 from tenter.kernel.frame import Part, Told
 from tenter.kernel.outcome import Outcome, Result
-from tenter.kernel.runner import Plan, Runner, stopped, strike, unwind
+from tenter.kernel.runner import Compiled, Runner, stopped, strike, unwind
 from tenter.kernel.trace import Trace
 
 B = TypeVar("B", bound=Event)
@@ -23,9 +23,9 @@ T = TypeVar("T")
 class Span(Generic[B, A]):
     """One span while it is open."""
 
-    def __init__(self, dispatcher: Dispatcher, plan: Plan[B, A], trace: Trace) -> None:
+    def __init__(self, dispatcher: Dispatcher, compiled: Compiled[B, A], trace: Trace) -> None:
         self._dispatcher = dispatcher
-        self._plan = plan
+        self._compiled = compiled
         self._trace = trace
         self._told: Told = []
 
@@ -34,7 +34,7 @@ class Span(Generic[B, A]):
 
         Raises cancellation, after which `close` follows as well.
         """
-        decision = await self._dispatcher.fire(self._plan.pre, event, self._trace, Part(self._told))
+        decision = await self._dispatcher.fire(self._compiled.pre, event, self._trace, Part(self._told))
         return stopped(decision) or Done(cast(B, decision.event))
 
     async def within(self, before: B, loop: Callable[[B], Awaitable[Done[A] | Stopped | T]]) -> Done[A] | Stopped | T:
@@ -45,14 +45,14 @@ class Span(Generic[B, A]):
         """
         outcome: Outcome | None = None
         came: Done[A] | Stopped | T | None = None
-        if not self._plan.working.empty:
-            part = Part(self._told, self._plan.pre.guards)
-            decision = await self._dispatcher.fire(self._plan.working, before, self._trace, part)
+        if not self._compiled.working.empty:
+            part = Part(self._told, self._compiled.pre.guards)
+            decision = await self._dispatcher.fire(self._compiled.working, before, self._trace, part)
             before, outcome = cast(B, decision.event), decision.outcome
             came = stopped(decision)
             if isinstance(outcome, Result):
-                after = await Runner(self._dispatcher, self._plan, self._trace).after(before, outcome.value)
-                came = Done(after) if isinstance(after, self._plan.operation.after) else cast("Stopped", after)
+                after = await Runner(self._dispatcher, self._compiled, self._trace).after(before, outcome.value)
+                came = Done(after) if isinstance(after, self._compiled.operation.after) else cast("Stopped", after)
         if came is None:
             came = await loop(before)
         if isinstance(cast("object", came), Done | Stopped):
@@ -61,15 +61,15 @@ class Span(Generic[B, A]):
 
     async def look_on(self, before: B, outcome: Outcome | None = None) -> None:
         """Tells the observers of the `in` point, after the loop; `outcome` is what a hook answered in its place."""
-        if not self._plan.onlookers.empty:
-            await self._dispatcher.fire(self._plan.onlookers, before, self._trace, Part(self._told, ended=outcome))
+        if not self._compiled.onlookers.empty:
+            await self._dispatcher.fire(self._compiled.onlookers, before, self._trace, Part(self._told, ended=outcome))
 
     async def close(self, event: A) -> A:
         """The post chain on how it ended; then whoever was told of the beginning and has no post there hears of it."""
         heard: Told = []
         ending: object = event
         try:
-            decision = await self._dispatcher.fire(self._plan.post, event, self._trace, Part(heard))
+            decision = await self._dispatcher.fire(self._compiled.post, event, self._trace, Part(heard))
             return cast(A, decision.event)
         except BaseException as error:
             ending = error

@@ -3,7 +3,7 @@
 Entries hold ids, names and numbers; nothing here takes an event's fields, a reason or an exception's message.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import msgspec
@@ -38,13 +38,15 @@ class Trace:
     Entries are kept as plain tuples until somebody reads them: writing one is on the path of every point.
     """
 
-    __slots__ = ("_counted", "_raw", "_start", "add")
+    __slots__ = ("_counted", "_raw", "_start", "add", "heard")
 
     def __init__(self, start: int = 1) -> None:
         self._raw: list[Raw] = []
         self._counted: dict[tuple[str, str], int] = {}
         self._start = start
         self.add = self._raw.append
+        self.heard: Callable[[int, str], None] | None = None
+        """Is told why a hook failed, by the number of the entry that does not say it: for people who watch."""
 
     def __len__(self) -> int:
         return len(self._raw)

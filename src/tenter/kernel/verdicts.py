@@ -10,13 +10,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from tenter.kernel.chain import Link
 from tenter.kernel.clock import Clock
 from tenter.kernel.decision import Disposition, Record
 from tenter.kernel.declaration import function_of
 from tenter.kernel.errors import ExecutionResult, HookFailure, TenterError
 from tenter.kernel.event import Event, conforms, misfit
-from tenter.kernel.fold import FOLD, Fold, Grant
+from tenter.kernel.fold import FOLD, NOT_LIFTED, Fold, Grant, Lifted
 from tenter.kernel.frame import Frame
 from tenter.kernel.frozen import freeze
 from tenter.kernel.outcome import Allow, Block, Escalate, Fail, Outcome, Result, Retry, Suspend
@@ -144,15 +146,27 @@ class Judge:
         """Records a hook whose operation was cancelled while it ran."""
         self._note(frame, link, _Said("cancelled", "pass", None))
 
-    def code(self, fold: Fold) -> str:
+    def lift(self, frame: Frame, lifted: Mapping[str, Lifted]) -> None:
+        """Records why nobody is asked, of each hook that wanted a person."""
+        frame.lifted = lifted
+        frame.records = tuple(
+            msgspec.structs.replace(record, lifted=lifted[record.hook][0], lifted_by=lifted[record.hook][1])
+            if record.hook in lifted and record.disposition == "suspend"
+            else record
+            for record in frame.records
+        )
+
+    def code(self, fold: Fold, lifted: Mapping[str, Lifted] = NOT_LIFTED) -> str:
         """The one word that the trace says of a firing."""
-        standing = max(fold.answers, key=lambda a: FOLD[type(a.outcome)].rank, default=None)
+        answers = [a for a in fold.answers if a.hook not in lifted]
+        standing = max(answers, key=lambda a: FOLD[type(a.outcome)].rank, default=None)
         return _word(standing.outcome) if standing is not None else ("replaced" if fold.versions else "")
 
     def traced(self, record: Record, op: str) -> Raw:
         """The record as the trace may hold it: no reason, no message."""
         details: dict[str, Detail] = {"band": record.band, "point": record.point, "disposition": record.disposition}
         details |= {name: True for name in ("modified", "observed", "shadow", "recheck") if getattr(record, name)}
+        details |= {name: value for name in ("lifted", "lifted_by") if (value := getattr(record, name))}
         if record.result in ("ok", "denied"):
             return (self.clock.now(), "outcome", record.hook, record.code, op, details)
         if record.exception:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import msgspec
 
-from tenter.kernel.frozen import ATOMS, DATES, MAX_DEPTH, NUMBERS, FrozenDict, rebuilt, record_of
+from tenter.kernel.frozen import ATOMS, DATES, MAX_DEPTH, NUMBERS, FrozenDict, layout_of, rebuilt
 from tenter.kernel.masking import MASK, SHORTEST, TextMask
 
 REMEMBERED: Final = 8 << 20
@@ -106,7 +106,7 @@ class Memory:
         items = 0
         for value in values:
             young[id(value)] = value
-            if type(value) is tuple:
+            if isinstance(value, tuple):
                 items += len(cast("tuple[object, ...]", value))
         self._weight += characters + _CONTAINER_BYTES * len(values) + _ITEM_BYTES * items
         if self._weight > REMEMBERED:
@@ -219,17 +219,17 @@ class _Look:
     def _record(self, value: object) -> Iterable[object]:
         cls = type(value)
         try:
-            record = record_of(cls)
+            layout = layout_of(cls)
         except TypeError:
             raise TypeError(
                 f"a value of the class {cls.__qualname__!r} cannot be looked into for secrets; give its text instead"
             ) from None
-        if record.frozen:
+        if layout.frozen:
             self._new.append(value)
         else:
             self._changeable = True
-        items = record.read(value)
-        if self._mask.has_names and any(map(self._shows_named, record.fields, items)):
+        items = layout.read(value)
+        if self._mask.has_names and any(map(self._shows_named, layout.fields, items)):
             self.marked = True
         return items
 
@@ -316,10 +316,10 @@ class _Rewrite:
         return FrozenDict(result) if isinstance(value, FrozenDict) else result
 
     def _record(self, value: object) -> object:
-        record, is_named = record_of(type(value)), self._walker.mask.is_named
+        layout, is_named = layout_of(type(value)), self._walker.mask.is_named
         changed: dict[str, object] = {}
-        for name, item in zip(record.fields, record.read(value), strict=True):
-            if name in record.opaque and isinstance(item, Mapping):
+        for name, item in zip(layout.fields, layout.read(value), strict=True):
+            if name in layout.opaque and isinstance(item, Mapping):
                 new = self._without(cast(Mapping[object, object], item), f"{type(value).__name__}.{name}")
             else:
                 new = self._of_field(_hidden(item) if is_named(name) else item)
@@ -347,7 +347,7 @@ class _Rewrite:
 def _width(value: object) -> int:
     """How many items a value holds at least that may be new."""
     cls = type(value)
-    if cls is tuple:
+    if issubclass(cls, tuple):
         return len(cast("tuple[object, ...]", value)) // _KNOWN_ITEMS
     return len(cast(Collection[object], value)) if cls in _WIDE else 0
 

@@ -7,14 +7,11 @@ of processes in /proc. It asks no registry: that the loop's own process is dead 
 import os
 from typing import Final
 
-from tenter.executors import end_marked, environment_mark, is_related, line_of
-from tenter.kernel import TenterError
+from tenter.executors import end_left_behind, line_of
 from tenter.loop.registry import REGISTRY_PLACE
 
 LOOP_VARIABLE: Final = "TENTER_LOOP_ID"
 """The variable that agents and hooks of a loop inherit."""
-GRACE_SECONDS: Final = 2.0
-"""Between TERM and KILL."""
 
 _PROC: Final = "/proc"
 _REGISTRY: Final = f"/{REGISTRY_PLACE}"
@@ -29,16 +26,7 @@ async def end_orphans(loop_id: str) -> int:
     and a process that has a registry of loops open, with what it started: it runs another loop, maybe one that an agent
     of this loop began. Raises TenterError where one cannot be ended.
     """
-    own = frozenset(line_of(os.getpid()))
-    mark = environment_mark(f"{LOOP_VARIABLE}={loop_id}")
-    ended, left = await end_marked(mark, spared=lambda process: _is_spared(process, own), grace=GRACE_SECONDS)
-    if left:
-        pids = ", ".join(str(process) for process in sorted(left))
-        raise TenterError(
-            f"what the loop {loop_id} left running does not end although it was killed (process {pids}); see what "
-            "holds it, and try again"
-        )
-    return len(ended)
+    return await end_left_behind(f"{LOOP_VARIABLE}={loop_id}", f"the loop {loop_id}", spared=_is_of_another_loop)
 
 
 def told_of_orphans(loop_id: str, count: int) -> str:
@@ -47,8 +35,8 @@ def told_of_orphans(loop_id: str, count: int) -> str:
     return f"ended {processes} that the loop {loop_id} had left running when its own process died"
 
 
-def _is_spared(process: int, own: frozenset[int]) -> bool:
-    return is_related(process, own) or any(_runs_loops(one) for one in line_of(process))
+def _is_of_another_loop(process: int) -> bool:
+    return any(_runs_loops(one) for one in line_of(process))
 
 
 def _runs_loops(process: int) -> bool:

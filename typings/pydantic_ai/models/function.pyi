@@ -1,6 +1,6 @@
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from pydantic_ai.messages import ModelResponse
 
 class FunctionModel:
-    def __init__(self, function: Callable[[list[object], object], ModelResponse]) -> None: ...
+    def __init__(self, function: Callable[[list[object], object], Awaitable[ModelResponse]]) -> None: ...

@@ -38,8 +38,8 @@ class Splice(msgspec.Struct, frozen=True, kw_only=True):
     rest: int
 
 
-class Requests:
-    """The requests of one run, in the order in which they are made.
+class ModelRequests:
+    """The requests to models of one run, in the order in which they are made.
 
     What it gives out must be recorded in that order: the next request continues the one that was recorded last.
     """

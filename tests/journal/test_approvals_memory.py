@@ -4,17 +4,17 @@ import pytest
 from tests.journal.world import asking, decision, entry, request, run_stream, status
 
 from tenter.journal.approvals import Cursor, decision_entry
+from tenter.journal.approvals_memory import ApprovalsMemory, Place
 from tenter.journal.deciding import DecisionRefused
 from tenter.journal.entry import Entry
-from tenter.journal.requests import Place, Requests
 
 
 class _Book:
-    """Requests over a mapping of entries."""
+    """The requests over a mapping of entries."""
 
     def __init__(self) -> None:
         self.entries: dict[Place, Entry] = {}
-        self.requests = Requests(self._content)
+        self.requests = ApprovalsMemory(self._content)
 
     def _content(self, place: Place) -> Mapping[str, object] | None:
         found = self.entries.get(place)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tenter.catalogue import Message, ModelRequest, ToolSpec
+from tenter.harness.model_requests import Listed, ModelRequests, splice_of
 from tenter.harness.recording import RecordedPass
-from tenter.harness.requests import Listed, Requests, splice_of
 from tenter.journal import Continuation, Conversation, JournalError, delta, rebuild
 from tenter.wire import Document, restore
 
@@ -68,7 +68,7 @@ WILD: Sequence[Edit] = (
 
 @given(st.lists(st.tuples(st.lists(st.sampled_from("abc"), max_size=3), st.sampled_from([*LOCAL, *WILD])), max_size=8))
 def test_whatever_hooks_do_what_was_sent_can_be_made_again(steps: list[tuple[list[str], Edit]]) -> None:
-    requests, reader, own = Requests(), Reader(), tuple[Message, ...]()
+    requests, reader, own = ModelRequests(), Reader(), tuple[Message, ...]()
     for number, (added, edit) in enumerate(steps):
         own = (*own, *map(said, added))
         requests.asked(request(own))
@@ -85,7 +85,7 @@ def test_whatever_hooks_do_what_was_sent_can_be_made_again(steps: list[tuple[lis
 def test_who_follows_what_is_on_record_goes_on_as_who_made_it(
     steps: list[tuple[list[str], Edit]], followed: int, again: bool
 ) -> None:
-    maker, follower, reader, own = Requests(), Requests(), Reader(), tuple[Message, ...]()
+    maker, follower, reader, own = ModelRequests(), ModelRequests(), Reader(), tuple[Message, ...]()
     for number, (added, edit) in enumerate(steps):
         own, name = (*own, *map(said, added)), f"{number}#1"
         assert follower.asked(request(own)) == maker.asked(request(own))
@@ -129,7 +129,7 @@ def passed(content: Mapping[str, Any]) -> RecordedPass:
 
 
 def test_a_request_that_goes_on_with_what_nobody_sent_is_damage() -> None:
-    requests = Requests()
+    requests = ModelRequests()
     requests.asked(request([said("a")]))
     content: dict[str, Any] = {"sent": {"of": "9#1", "kept": 0, "added": [], "rest": 0}}
     with pytest.raises(JournalError, match="goes on with what '9#1' sent") as caught:
@@ -144,8 +144,8 @@ def test_asking_twice_for_the_same_compares_messages_once(monkeypatch: pytest.Mo
         compared.append(len(messages))
         return delta(previous, messages)
 
-    monkeypatch.setattr("tenter.harness.requests.delta", counted)
-    requests, asked = Requests(), request([said("a")])
+    monkeypatch.setattr("tenter.harness.model_requests.delta", counted)
+    requests, asked = ModelRequests(), request([said("a")])
     contents = [requests.asked(asked) for _ in range(2)]
     first: Any = requests.sent(asked, "1")
     contents.append(requests.asked(asked))
@@ -156,7 +156,7 @@ def test_asking_twice_for_the_same_compares_messages_once(monkeypatch: pytest.Mo
 
 
 def test_who_followed_a_request_records_of_the_next_what_it_adds() -> None:
-    maker, follower, own = Requests(), Requests(), (said("a"), said("b"))
+    maker, follower, own = ModelRequests(), ModelRequests(), (said("a"), said("b"))
     for requests in (maker, follower):
         requests.asked(request(own))
     follower.follow("1#1", passed(read_back(maker.sent(request(own), "1#1"))))
@@ -167,7 +167,7 @@ def test_who_followed_a_request_records_of_the_next_what_it_adds() -> None:
 
 
 def test_a_second_entry_of_a_pass_adds_no_message_again() -> None:
-    requests, own = Requests(), [said("a")]
+    requests, own = ModelRequests(), [said("a")]
     requests.asked(request(own))
     requests.sent(request(own), "1")
     content: Any = requests.sent(request([said("b")]), "1")
@@ -176,7 +176,7 @@ def test_a_second_entry_of_a_pass_adds_no_message_again() -> None:
 
 
 def test_an_unchanged_request_records_what_it_adds() -> None:
-    requests = Requests()
+    requests = ModelRequests()
     requests.asked(request([said("a")]))
     first = requests.sent(request([said("a")]), "1")
     own = [said("a"), said("b")]
@@ -187,7 +187,7 @@ def test_an_unchanged_request_records_what_it_adds() -> None:
 
 
 def test_a_request_that_came_to_nothing_leaves_what_it_added_to_the_next() -> None:
-    requests, own = Requests(), [said("a")]
+    requests, own = ModelRequests(), [said("a")]
     requests.asked(request(own))  # blocked, say: nothing is recorded
     requests.asked(request(own))
     content: Any = requests.sent(request(own), "1")
@@ -195,7 +195,7 @@ def test_a_request_that_came_to_nothing_leaves_what_it_added_to_the_next() -> No
 
 
 def test_the_input_is_named_by_its_conversation_and_not_by_how_it_came_about() -> None:
-    at_once, step_by_step, own = Requests(), Requests(), [said("a"), said("b")]
+    at_once, step_by_step, own = ModelRequests(), ModelRequests(), [said("a"), said("b")]
     step_by_step.asked(request(own[:1]))
     step_by_step.sent(request(own[:1]), "1")
     assert at_once.asked(request(own)) == step_by_step.asked(request(own))
@@ -203,7 +203,7 @@ def test_the_input_is_named_by_its_conversation_and_not_by_how_it_came_about() -
 
 def test_a_hook_that_edits_the_history_at_each_step_costs_what_it_edits() -> None:
     for number_of_edit, edit in enumerate(LOCAL):
-        requests, own, sizes = Requests(), [said("0")], list[int]()
+        requests, own, sizes = ModelRequests(), [said("0")], list[int]()
         for number in range(1, 60):
             own += [said(f"{number}")]
             requests.asked(request(own))
@@ -212,7 +212,7 @@ def test_a_hook_that_edits_the_history_at_each_step_costs_what_it_edits() -> Non
 
 
 def test_the_tools_are_made_a_document_once() -> None:
-    requests = Requests()
+    requests = ModelRequests()
     contents = [requests.asked(request([said("a")])), requests.sent(request([said("a")]), "1")]
     assert contents[0]["tools"] is contents[1]["tools"]
 

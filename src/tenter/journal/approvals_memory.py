@@ -12,8 +12,8 @@ from tenter.catalogue import ApprovalDecision
 from tenter.journal.approvals import (
     ApprovalRow,
     ApprovalState,
-    Asked,
     Cursor,
+    Opened,
     Over,
     Settled,
     change,
@@ -39,7 +39,7 @@ class _Standing(msgspec.Struct, frozen=True, kw_only=True):
         return self.asked[0].id
 
 
-class Requests:
+class ApprovalsMemory:
     """`content` gives that of the entry at a place; None where there is none, or it was erased."""
 
     def __init__(self, content: Callable[[Place], Mapping[str, object] | None]) -> None:
@@ -55,7 +55,7 @@ class Requests:
         match changed:
             case None:
                 return
-            case Asked():
+            case Opened():
                 known = self._standing.get((changed.id, run))
                 if known is None or known.state != "open":
                     asked = _Standing(asked=place, cursor=Cursor(entry.time, row), root=changed.root)
