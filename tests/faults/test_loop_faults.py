@@ -278,7 +278,8 @@ def test_a_workspace_that_vanishes_ends_its_loop_with_1_and_no_other_loop(phase:
         assert "is gone" in done.err or "No such file" in done.err, "as who needs the folder first finds it"
         assert "Traceback" not in done.err
         one, other = rows(tmp_path)
-        assert (one["status"], other["status"], other["reason"]) == ("running", "failed", "failed")
+        assert (one["status"], other["status"]) == ("running", "failed")
+        assert other["reason"] in ("failed", "consecutive_failures"), "its agent may need the folder first, and fail"
         assert not alive_with(f".worktrees/{mine['loop_id']}"), "nothing of it lives on"
         assert alive(int(str(one["pid"])))
         first.process.send_signal(signal.SIGTERM)
