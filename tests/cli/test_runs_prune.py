@@ -51,6 +51,7 @@ async def test_what_is_erased_still_verifies(tmp_path: Path) -> None:
     assert (told["runs"], told["erased"], told["dry_run"]) == (1, True, False)
     assert left(tmp_path) == ["new", "old", "runs", "waits"]
     assert tenter("runs", "verify", "old", cwd=tmp_path).code == 0
+    assert tenter("runs", "verify", cwd=tmp_path).out.endswith("hold; the content of 2 entries was erased\n")
     assert tenter("runs", "show", "old", cwd=tmp_path).code == 0
 
 

@@ -88,12 +88,14 @@ def _sum(checked: Sequence[Checked]) -> str:
         "all of them hold" if not wrong and not unknown and len(checked) > 1 else "",
         "it holds" if not wrong and not unknown and len(checked) == 1 else "",
     ]
+    erased = sum(one.erased for one in checked)
     under = f"; {keyed} chained under the key" if keyed else ""
-    return ", ".join([_counted(len(checked), "run"), *filter(None, told)]) + under
+    without = f"; the content of {_counted(erased, 'entry', 'entries')} was erased" if erased else ""
+    return ", ".join([_counted(len(checked), "run"), *filter(None, told)]) + under + without
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _counted(number: int, what: str, several: str = "") -> str:
+    return f"{number} {what if number == 1 else several or what + 's'}"
 
 
 def _told(one: Checked) -> str:
