@@ -198,6 +198,23 @@ async def test_the_same_call_with_the_same_result_for_ever_is_refused_and_then_e
     assert [text.startswith("Refused by the hook 'duplicate'") for text in told[1:]] == [False] * 5 + [True] * 2
 
 
+async def test_a_sub_run_has_the_rest_of_the_time_of_the_run_around_it(tmp_path: Path) -> None:
+    clock = FakeClock()
+
+    @hook("tool.before", observe=True, name="slow")
+    def slow(event: ToolCallEvent) -> None:
+        if event.envelope.parent_run_id is not None:
+            clock.advance(15)
+
+    settings = {"work": {"budgets": {"wall_seconds": 20}}}
+    path = spawning(tmp_path, [spawn("x"), "Done."], [act("a"), act("b"), "part"], settings=settings)
+    async with processes(path, "memory") as made:
+        result = await made.harness(slow, clock=clock).run("work", "go")
+        child, _ = await made.store.streams("run")
+    assert_exceeded(result, "wall_seconds")
+    assert (child.status, acted(tmp_path)) == ("blocked", ["a"])
+
+
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("answer", [Suspend("look"), Block("not this one")], ids=["suspended", "blocked"])
 async def test_what_a_hook_ended_before_it_was_done_uses_nothing_and_is_no_attempt(

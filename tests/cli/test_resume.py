@@ -112,6 +112,18 @@ def test_a_run_goes_on_in_the_workspace_that_it_began_in(tmp_path: Path) -> None
     assert (acted(tmp_path / "elsewhere"), acted(tmp_path)) == (1, 0)
 
 
+def test_what_a_killed_run_left_working_is_ended_before_the_run_goes_on(tmp_path: Path) -> None:
+    write_project(tmp_path, [calls("shell", command="echo $$ > begun; exec sleep 60"), {"text": "late"}])
+    with gate(tmp_path / "begun") as begins, started("run", "job", cwd=tmp_path) as process:
+        tool = int(heard(begins))
+        process.kill()
+        process.wait(LONGEST)
+    assert alive(tool)
+    (row,) = json.loads(tenter("runs", "list", "--json", cwd=tmp_path).out)
+    assert tenter("resume", row["run_id"], cwd=tmp_path).code == 4, "whether the tool acted is a person's to say"
+    assert not alive(tool)
+
+
 @pytest.mark.promise(9)
 def test_a_run_whose_process_was_killed_goes_on_in_another(tmp_path: Path) -> None:
     run_id = killed_at_a_hook(tmp_path)
