@@ -64,7 +64,7 @@ async def call_tool(
     await _give_up(work, 0)
     still = "" if tool.awaits else "; it may still be at work"
     return broken(
-        f"the tool {tool.name!r} did not end within {round(remaining or 0, 2):g} s and was given up{still}",
+        f"the tool {tool.name!r} did not end within {max(round(remaining or 0, 1), 0.1):g} s and was given up{still}",
         "timeout",
         context.mask,
     )

@@ -224,7 +224,9 @@ def _paths(project: str, workspace: str) -> tuple[list[str], list[str]]:
 def _understood(name: str, result: ProcessResult, seconds: float, mask: Masking) -> ToolResult:
     """What came of the call; a failure where no answer came, or none that can be read."""
     if result.timed_out:
-        return broken(f"the tool {name!r} did not end within {round(seconds, 2):g} s and was ended", "timeout", mask)
+        return broken(
+            f"the tool {name!r} did not end within {max(round(seconds, 1), 0.1):g} s and was ended", "timeout", mask
+        )
     try:
         answer = _ANSWER.decode(result.stdout.raw) if result.result in ("ok", "unknown") else None
     except (msgspec.DecodeError, UnicodeDecodeError):
