@@ -6,12 +6,12 @@ brought to its end `drive`'s.
 
 import asyncio
 from collections.abc import Collection, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Final, Self, Unpack
 
 import msgspec
 
@@ -35,15 +35,19 @@ from tenter.harness.bodies import nothing
 from tenter.harness.deciding import only_open, open_requests
 from tenter.harness.edits import check_edits, check_unmasked
 from tenter.harness.held import vouched_for
+from tenter.harness.ledger import RunExists
 from tenter.harness.parts import Begun, Watcher
 from tenter.harness.result import RunResult
 from tenter.harness.resuming import cancel, cancelled_by, resume
-from tenter.harness.runs import Runs, unused_id
+from tenter.harness.runs import Runs
 from tenter.harness.setup import Given, Setup, set_up
 from tenter.journal import Store
 from tenter.kernel import Clock, FrozenDict, Random, Runtime, TenterError
 
 EMPTY_ENVIRONMENT: Mapping[str, str] = FrozenDict()
+
+MOST_DRAWN: Final = 100
+"""So many ids of runs that are there already say that a `random` makes no new ones."""
 
 _INSIDE: ContextVar[tuple["Harness", ...]] = ContextVar("tenter_runs_of", default=())
 """The harnesses in whose runs the present code is."""
@@ -140,11 +144,14 @@ class Harness:
             )
             check_arguments(task, input, given)
             limits = msgspec.structs.replace(limits_of(deadline, max_steps), budgets=setup.task(task).spec.budgets)
-            run_id = await unused_id(setup)
-            envelope = envelope_of(TaskRef(id=run_id, name=task, version=setup.task(task).spec.version), given)
-            # Once for the whole run, so that every event has the same envelope and tools.
-            plan = await setup.redactor.apply(self._runs.plan(envelope, input, limits))
-            return await self._runs.begin(plan, await self._begun(given))
+            for _ in range(MOST_DRAWN):
+                run_id = f"{setup.random.getrandbits(64):016x}"
+                envelope = envelope_of(TaskRef(id=run_id, name=task, version=setup.task(task).spec.version), given)
+                # Once for the whole run, so that every event has the same envelope and tools.
+                plan = await setup.redactor.apply(self._runs.plan(envelope, input, limits))
+                with suppress(RunExists):  # a `random` seeded as that of another process says its ids again
+                    return await self._runs.begin(plan, await self._begun(given))
+            raise TenterError(f"the journal holds each of {MOST_DRAWN} runs whose ids `random` gave; give another one")
 
     async def resume(
         self,

@@ -10,10 +10,7 @@ class RunExists(TenterError):
     """The journal holds a run of that id, which nothing is appended to."""
 
     def __init__(self, stream: Stream) -> None:
-        super().__init__(
-            f"the journal holds the {stream} already: another process drew the same id at the same moment, from a "
-            "`random` with the same seed; run again"
-        )
+        super().__init__(f"the journal holds the {stream} already")
 
 
 class Ledger:

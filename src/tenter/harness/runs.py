@@ -5,7 +5,7 @@ What a run does next is the agent loop's, how it is recorded and told the engine
 
 import asyncio
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, cast
 
@@ -21,7 +21,8 @@ from tenter.harness.drive import drive, drive_on, end_waiting
 from tenter.harness.ended import recorded_end
 from tenter.harness.first_entry import first_entry, recalled
 from tenter.harness.going import Going
-from tenter.harness.held import RunHeld, begun_here, claim, claimed, release
+from tenter.harness.held import RunHeld, begun_here, claim, claimed, is_here, release
+from tenter.harness.ledger import RunExists
 from tenter.harness.leftovers import RUN_VARIABLE
 from tenter.harness.local import LocalEngine
 from tenter.harness.parts import Begun, Run
@@ -32,10 +33,7 @@ from tenter.harness.setup import Setup
 from tenter.harness.shielded import uncut
 from tenter.harness.watching import Watch, asked_to_end
 from tenter.journal import JournalError, Stream
-from tenter.kernel import FrozenDict, TenterError, Trace
-
-MOST_DRAWN: Final = 1000
-"""So many ids of runs that are there already say that a `random` makes no new ones."""
+from tenter.kernel import FrozenDict, Trace
 
 WITH_ITS_PARENT: Final = Ended(
     status="cancelled", error=ErrorInfo(code="cancelled", message="the run around it came to its end")
@@ -57,8 +55,10 @@ class Runs:
         return self._going.get(run_id)
 
     async def begin(self, plan: Plan, begun: Begun) -> RunResult:
-        """A new run, to where it stands."""
+        """A new run, to where it stands. Raises RunExists, and then nothing was done."""
         going = self._make(plan, begun, None)
+        if is_here(self._setup.store, going.run.stream):
+            raise RunExists(going.run.stream)
         async with begun_here(self._setup.store, going.run.stream, clock=self._setup.clock):
             return await self._result(going, await self._drive(going, first_entry(self._setup, plan, begun)))
 
@@ -325,17 +325,3 @@ def _came(going: Going, ended: Ended) -> SubtaskResult:
         model_calls=used.model_calls,
         tool_calls=used.tool_calls,
     )
-
-
-async def unused_id(setup: Setup) -> str:
-    """The id of a new run. A `random` that was seeded as another process's was says the ids of its runs again.
-
-    Raises TenterError where it says nothing else.
-    """
-    for _ in range(MOST_DRAWN):
-        run_id = f"{setup.random.getrandbits(64):016x}"
-        with suppress(JournalError):  # who cannot read it cannot write the run's first entry, and is told then
-            if await setup.store.summary(Stream("run", run_id)) is not None:
-                continue
-        return run_id
-    raise TenterError(f"the journal holds each of {MOST_DRAWN} runs whose ids `random` gave; give another one")
