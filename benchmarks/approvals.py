@@ -116,7 +116,7 @@ def _listed(folder: Path) -> float:
     began = time.perf_counter()
     done = subprocess.run(LIST, cwd=folder, capture_output=True, check=True, text=True)
     seconds = time.perf_counter() - began
-    if len(done.stdout.splitlines()) != PAGE:
+    if len(done.stdout.splitlines()) != 2 * PAGE:
         raise RuntimeError(f"the list has other lines: {done.stdout[:500]}")
     return seconds
 
