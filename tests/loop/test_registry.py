@@ -1,6 +1,7 @@
 """Whatever two processes want at once, one gets, and the other hears who has it."""
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from tests.outside import open_files
 
 from tenter.executors.process_id import ProcessId, is_alive, started_by_proc, this_process
 from tenter.kernel import TenterError
@@ -94,6 +96,15 @@ def test_a_loop_is_found_again_by_whoever_looks(tmp_path: Path) -> None:
     registry = registry_in(tmp_path)
     assert registry.row("loop-a") == row.but(taken_at=NOW)
     assert registry.resolve("loop-a").request == {"argv": ("a", 1, "\udc80")}
+
+
+def test_a_registry_that_nobody_keeps_lets_go_of_its_file(tmp_path: Path) -> None:
+    kept = registry_in(tmp_path)
+    assert kept.add(loop("loop-a"), hold=True) is None
+    assert str(registry_path(tmp_path)) in {name for _, name in open_files()}
+    del kept  # from Python 3.13 on a connection that is not closed warns here, and that fails
+    gc.collect()
+    assert str(registry_path(tmp_path)) not in {name for _, name in open_files()}
 
 
 @pytest.mark.parametrize(

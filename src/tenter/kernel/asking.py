@@ -1,13 +1,15 @@
 """Who asked a task to cancel while a hook ran in it: somebody outside, or the hook itself (D§7, decision 0011).
 
 A task counts how often it was asked, not by whom. While a hook waits only others run; while it runs nobody else does.
-The one exception is the `TaskGroup` of Python 3.11, which asks its own task while that waits, and leaves it counted.
+The one exception is the `TaskGroup` of Python 3.11 and 3.12, which asks its own task while that waits, and leaves it
+counted.
 """
 
 import asyncio
 import dis
 import gc
 import signal
+import sys
 import types
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
@@ -18,6 +20,9 @@ from tenter.kernel.declaration import function_of
 from tenter.kernel.frame import Frame, current_frame
 
 _LEAVES_GROUP: Final = asyncio.TaskGroup.__aexit__.__code__
+
+_GROUPS_LEAVE_COUNTED: Final = sys.version_info < (3, 13)
+"""From 3.13 on a group takes back what it asked as it ends, like any timeout: it needs no look of its own."""
 
 
 class Asks:
@@ -37,19 +42,28 @@ class Asks:
         """How often somebody else asked, and nobody took back."""
         return sum(self._outside)
 
-    def ran(self) -> None:
+    def ran(self, hook: object) -> None:
         """Notes what changed while the hook ran."""
-        self._note(self._task.cancelling(), outside=False)
+        count = self._task.cancelling()
+        if count < self._count:
+            self._is_new(_group_ending(hook))  # what it asked before its end it has taken back by now
+        self._note(count, outside=False)
 
     def waited(self, hook: object) -> None:
         """Notes what changed while the hook waited."""
-        if self._task.cancelling() == self._count:
+        count = self._task.cancelling()
+        if count == self._count:
             return
-        group = _group_left(hook)
-        if group is not None and all(group is not other for other in self._groups):
-            self._groups.append(group)
-            self._note(self._count + 1, outside=False)
-        self._note(self._task.cancelling(), outside=True)
+        if self._is_new(_group_ending(hook)):
+            self._count += 1  # it stays, whatever else is taken back
+        self._note(count, outside=True)
+
+    def _is_new(self, group: "asyncio.TaskGroup | None") -> bool:
+        """Whether it was not seen before: a group asks once."""
+        if group is None or any(group is other for other in self._groups):
+            return False
+        self._groups.append(group)
+        return True
 
     def _note(self, count: int, *, outside: bool) -> None:
         """Who takes one back takes back the last: what asks and takes back stands inside one another."""
@@ -102,9 +116,10 @@ async def take_back(frame: Frame) -> bool:
     """
     task = frame.task
     assert task is not None
+    on_its_way: bool = getattr(task, "_must_cancel", True)  # from 3.13 on the last `uncancel` calls it off
     while task.cancelling() > frame.asked:
         task.uncancel()
-    if not getattr(task, "_must_cancel", True):
+    if not on_its_way:
         return False
     try:
         await asyncio.sleep(0)
@@ -134,7 +149,7 @@ def _driven(
         return returned.value
     step: Callable[[Any], object]
     frame.asks = asks = Asks(link, task, began)
-    asks.ran()
+    asks.ran(hook)
     while True:
         step, given = hook.send, None
         try:
@@ -150,19 +165,19 @@ def _driven(
         except StopIteration as returned:
             return returned.value
         finally:
-            asks.ran()
+            asks.ran(hook)
 
 
-def _group_left(hook: object) -> "asyncio.TaskGroup | None":
-    """The group on whose end `hook` waits, where that asked the task to cancel and will not take it back.
+def _group_ending(hook: object) -> "asyncio.TaskGroup | None":
+    """The group on whose end `hook` waits, where that asked the task to cancel.
 
-    One whose body was cut short takes it back as soon as it is left.
+    What it asks while it waits for its end it leaves counted; what it asked before that it took back at once.
     """
-    inner: object | None = hook
+    inner: object | None = hook if _GROUPS_LEAVE_COUNTED else None
     while inner is not None:
         if getattr(inner, "cr_code", None) is _LEAVES_GROUP and (frame := cast(Any, inner).cr_frame) is not None:
-            group, cut_short = frame.f_locals["self"], frame.f_locals["et"] is asyncio.CancelledError
-            return group if getattr(group, "_parent_cancel_requested", False) and not cut_short else None
+            group = frame.f_locals["self"]
+            return group if getattr(group, "_parent_cancel_requested", False) else None
         inner = _awaited(inner)
     return None
 

@@ -8,6 +8,7 @@ import contextlib
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Unpack
@@ -105,6 +106,7 @@ class Registry:
         self._is_told = False
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._closing: weakref.finalize[[], Registry] | None = None
         self._file: tuple[int, int] | None = None
 
     def add(self, row: LoopRow, *, hold: bool) -> LoopRow | None:
@@ -239,7 +241,7 @@ class Registry:
         return removed
 
     def close(self) -> None:
-        """Lets go of the file. The next use opens it again."""
+        """Lets go of the file, as does a registry that nobody keeps any more. The next use opens it again."""
         with self._lock:
             self._let_go()
 
@@ -279,7 +281,7 @@ class Registry:
         with self._lock, told(self.path):
             if self._connection is None or identity(self.path) != self._file:
                 self._let_go()
-                self._connection = connect(self.path, create=create)
+                self._keep(connect(self.path, create=create))
                 self._file = identity(self.path)
             try:
                 yield self._connection
@@ -302,10 +304,17 @@ class Registry:
                     connection.execute("ROLLBACK")
                 raise
 
-    def _let_go(self) -> None:
-        connection, self._connection = self._connection, None
+    def _keep(self, connection: sqlite3.Connection | None) -> None:
+        """Who asks once and keeps no registry has nothing to close: from Python 3.13 on SQLite would warn of that."""
+        self._connection = connection
         if connection is not None:
-            connection.close()
+            self._closing = weakref.finalize(self, connection.close)
+            self._closing.atexit = False  # a thread may still be at it
+
+    def _let_go(self) -> None:
+        self._connection = None
+        if self._closing is not None:
+            self._closing()
 
 
 _REMOVED: Final = "it was removed or replaced while the loop ran; leave it where it is as long as a loop runs"
