@@ -55,6 +55,23 @@ async def test_what_is_erased_still_verifies(tmp_path: Path) -> None:
     assert tenter("runs", "show", "old", cwd=tmp_path).code == 0
 
 
+async def test_a_run_whose_key_was_not_given_is_not_erased_and_that_is_said(tmp_path: Path) -> None:
+    key = "not to be guessed 0123456789"
+    await journal(tmp_path, ("keyed", [begun(), result("completed")]), key=key.encode())
+    for dry, would in (("--dry-run", "would be "), ("--erase", "")):
+        done = tenter("runs", "prune", "--older-than", "1", "--erase", dry, cwd=tmp_path)
+        assert done.code == 1
+        assert done.out.startswith("0 runs (0 entries, 0 bytes)")
+        assert done.err == (
+            f"1 run {would}left, chained under a key that was not given; set TENTER_JOURNAL_KEY to it\n"
+        )
+    done = tenter("runs", "prune", "--older-than", "1", "--erase", "--json", cwd=tmp_path)
+    assert (done.code, json.loads(done.out)["left"], done.err) == (1, 1, "")
+    given = tenter("runs", "prune", "--older-than", "1", "--erase", cwd=tmp_path, TENTER_JOURNAL_KEY=key)
+    assert (given.code, given.err) == (0, "")
+    assert tenter("runs", "verify", cwd=tmp_path, TENTER_JOURNAL_KEY=key).code == 0
+
+
 @pytest.mark.parametrize("inside", INSIDE)
 async def test_inside_a_run_or_a_loop_nothing_is_removed(
     inside: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,8 +8,11 @@ from typing import cast
 
 import pytest
 from tests.commandline import calls, run_json, tenter, write_project
+from tests.journal.world import opened
 from tests.journaled import begun, journal, result
-from tests.waiting import project_with_a_sub_run, wait
+from tests.waiting import project_with_a_sub_run, wait, waiting_project
+
+from tenter.journal import SqliteStore, Stream
 
 SECRET = "not to be guessed 0123456789"
 
@@ -117,7 +120,104 @@ async def test_a_listing_that_differs_from_the_record_is_told(tmp_path: Path) ->
     assert done.code == 1
     assert done.out == "the journal has the entries of 1 stream that no listing shows\n1 run, it holds\n"
     told = json.loads(tenter("runs", "verify", "--json", cwd=tmp_path).out)
-    assert (told["holds"], told["strays"]) == (False, {"streams": 1, "requests": 0})
+    assert (told["holds"], told["strays"]) == (False, {"streams": 1, "requests": 0, "doomed": 0})
+    changed(tmp_path, "INSERT INTO pruned SELECT number FROM streams WHERE id = 'a1'")
+    done = tenter("runs", "verify", cwd=tmp_path)
+    assert done.code == 1
+    assert done.out.splitlines()[1] == "the next pruning would delete 1 stream that nobody asked it to delete"
+
+
+@pytest.mark.fault(36)
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("id = 'gone'", "is listed, and not on record"),
+        ("run = 'gone'", "is on record, and not listed"),
+        ("root = 'gone'", "is listed below the run 'gone', and is below "),
+        ("time = time + 1", "is listed in another place than its time on record gives it"),
+        ("state = 'approved'", "is listed as approved, and is open on record"),
+        ("asked = asked - 1", "is listed with another content than it has on record"),
+        ("decided = asked", "is listed with another decision than it has on record"),
+    ],
+)
+def test_a_request_that_is_found_by_other_words_than_its_own_is_told(change: str, told: str, tmp_path: Path) -> None:
+    run_id = wait(waiting_project(tmp_path))
+    assert tenter("runs", "verify", run_id, cwd=tmp_path).code == 0
+    changed(tmp_path, f"UPDATE approvals SET {change}")
+    one, every = tenter("runs", "verify", run_id, cwd=tmp_path), tenter("runs", "verify", cwd=tmp_path)
+    for done in (one, every):
+        assert done.code == 1
+        assert done.out.startswith(f"run {run_id}: the request ")
+        assert told in done.out
+
+
+@pytest.mark.fault(36)
+async def test_a_run_that_is_listed_as_something_else_is_told(tmp_path: Path) -> None:
+    await two_runs(tmp_path)
+    changed(tmp_path, "UPDATE streams SET kind = 'session' WHERE id = 'b2'")
+    done = tenter("runs", "verify", cwd=tmp_path)
+    assert done.code == 1
+    first, last = done.out.splitlines()
+    assert first.startswith("session b2: entry 1 does not hold: its hash is not that of the chain")
+    assert last == "1 run, it holds; 1 of 1 other record not found to hold"
+    (other,) = json.loads(tenter("runs", "verify", "--json", cwd=tmp_path).out)["others"]
+    assert (other["kind"], other["id"], other["holds"], other["entries"]) == ("session", "b2", False, 0)
+
+
+@pytest.mark.fault(36)
+async def test_what_is_on_record_beside_runs_is_checked_too(tmp_path: Path) -> None:
+    await two_runs(tmp_path)
+    async with opened(SqliteStore(tmp_path / ".tenter" / "journal.db")) as store:
+        await store.append(Stream("loop", "l1"), [begun(), result("failed")])
+    assert tenter("runs", "verify", cwd=tmp_path).out == "2 runs, all of them hold\n"
+    changed(tmp_path, "UPDATE streams SET status = 'completed' WHERE id = 'l1'")
+    done = tenter("runs", "verify", cwd=tmp_path)
+    assert done.code == 1
+    assert done.out.splitlines() == [
+        "loop l1: the listing has status 'completed', and the record 'failed'",
+        "2 runs, all of them hold; 1 of 1 other record not found to hold",
+    ]
+
+
+@pytest.mark.fault(36)
+async def test_a_file_whose_tables_were_changed_is_told(tmp_path: Path) -> None:
+    await two_runs(tmp_path)
+    with closing(sqlite3.connect(tmp_path / ".tenter" / "journal.db")) as database:
+        database.execute("DROP INDEX approvals_by_run")
+    done = tenter("runs", "verify", cwd=tmp_path)
+    assert done.code == 1
+    told = "other tables, indexes or triggers than tenter makes: approvals_by_run"
+    assert done.out.splitlines() == [
+        f"the journal's file is damaged, or was changed: {told}",
+        "2 runs, all of them hold",
+    ]
+    document = json.loads(tenter("runs", "verify", "--json", cwd=tmp_path).out)
+    assert (document["holds"], document["unsound"]) == (False, told)
+
+
+@pytest.mark.fault(36)
+async def test_a_number_that_no_stream_was_given_is_told_and_is_no_crash(tmp_path: Path) -> None:
+    await two_runs(tmp_path)
+    changed(tmp_path, "UPDATE streams SET number = 1 << 40 WHERE id = 'b2'")
+    done = tenter("runs", "verify", cwd=tmp_path)
+    assert (done.code, done.err) == (1, "")
+    assert "a number in its tables is none that was ever given" in done.out
+
+
+@pytest.mark.fault(36)
+async def test_content_that_was_taken_away_by_hand_is_told_from_what_was_erased(tmp_path: Path) -> None:
+    await two_runs(tmp_path)
+    assert tenter("runs", "prune", "--older-than", "1", "--erase", cwd=tmp_path).code == 0
+    assert tenter("runs", "verify", cwd=tmp_path).out == (
+        "2 runs, all of them hold; the content of 4 entries was erased\n"
+    )
+    await journal(tmp_path, ("c3", [begun(), result("failed")]))
+    changed(tmp_path, "UPDATE entries SET content = NULL WHERE kind = 'result' AND content IS NOT NULL")
+    done = tenter("runs", "verify", cwd=tmp_path)
+    assert done.code == 1
+    first, last = done.out.splitlines()
+    assert first == "run c3: entry 2 has no content, and no entry after it says that it was erased"
+    assert last.startswith("3 runs, 1 of them does not hold; ")
 
 
 @pytest.mark.parametrize("head", ["", "abc", "0" * 64, "sha256:" + "g" * 64, "sha256:" + "0" * 63])

@@ -31,6 +31,7 @@ from tenter.journal.approvals import (
     Opened,
     Over,
     Settled,
+    Standing,
     change,
     cursor_in,
     decision_entry,
@@ -353,3 +354,24 @@ async def test_a_thousand_times_an_answer_races_the_end_of_its_run_and_none_is_r
                 assert kinds == (["status"] if told == "finished" else ["approval_decided", "status"])
                 seen.add(told)
             assert seen == {"approve", "finished"}
+
+
+@over_every_store
+async def test_what_is_kept_of_requests_names_their_entries_in_the_stream_of_the_run_that_asks(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async with opened(open_store(tmp_path)) as store:
+        assert list(await store.standing("r2")) == []
+        await store.append(Stream("process", "p"), [entry("note")])
+        await suspended(store, request("b", "r2", at=3.0), request("a", "r2", root_run_id="r1"), request("c", "r1"))
+        await store.decide(decision("b", "r2"))
+        assert await store.standing("r2") == [
+            Standing(id="a", run="r2", root="r1", time=1_000_000, asked=3),
+            Standing(id="b", run="r2", root="r2", state="approved", time=3_000_000, asked=2, decided=5),
+        ]
+        await store.append(run_stream("r1"), [status("failed")])
+        withdrawn = Standing(id="a", run="r2", root="r1", state="withdrawn", time=1_000_000, asked=3)
+        assert (await store.standing("r2"))[0] == withdrawn
+        await store.append(run_stream("r2"), [asking(request("b", "r2", at=4.0))])
+        again = Standing(id="b", run="r2", root="r2", time=4_000_000, asked=6)
+        assert await store.standing("r2") == [withdrawn, again]

@@ -1,9 +1,10 @@
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 from tests.journal.world import asking, decision, entry, request, run_stream, status
 
-from tenter.journal.approvals import Cursor, decision_entry
+from tenter.journal.approvals import Cursor, Standing, decision_entry
 from tenter.journal.approvals_memory import ApprovalsMemory, Place
 from tenter.journal.deciding import DecisionRefused
 from tenter.journal.entry import Entry
@@ -84,3 +85,18 @@ def test_what_is_not_there_any_more_is_left_out() -> None:
         with pytest.raises(DecisionRefused) as caught:
             book.requests.asked(decision("b", run))
         assert caught.value.why == why
+
+
+def test_what_is_kept_of_a_request_names_the_entries_that_ask_and_settle() -> None:
+    book = _Book()
+    book.note("r1", entry("note"), asking(request("b")), asking(request("a", root_run_id="r0", at=2.0)))
+    book.note("r2", asking(request("a", "r2")))
+    first = Standing(id="a", run="r1", root="r0", time=2_000_000, asked=2)
+    second = Standing(id="b", run="r1", root="r1", time=1_000_000, asked=1)
+    assert book.requests.standing("r1") == [first, second]
+    book.note("r1", decision_entry(decision("b", kind="reject")))
+    assert book.requests.standing("r1") == [
+        msgspec.structs.replace(first, state="withdrawn", decided=4),
+        msgspec.structs.replace(second, state="rejected", decided=4),
+    ]
+    assert book.requests.standing("r0") == []

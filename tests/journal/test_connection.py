@@ -176,3 +176,9 @@ def test_every_trouble_with_a_file_says_what_to_do() -> None:
     assert str(error) == (
         "the journal '/x/journal.db' cannot be used (disk full): the disk is full; free some room and try again"
     )
+
+
+def test_a_number_that_is_too_large_for_the_tables_is_damage(tmp_path: Path) -> None:
+    with closing(_open(tmp_path / "journal.db")) as connection, pytest.raises(JournalError) as caught, told(tmp_path):
+        connection.execute("SELECT 1 FROM entries WHERE id > ?", (2**72,))
+    assert caught.value.trouble == "damaged"

@@ -76,12 +76,29 @@ async def test_what_stores_wrote_is_listed_as_it_stands_on_record(open_store: Op
         ("UPDATE approvals SET state = 'withdrawn' WHERE id = 'q3'", "r2", "'q3' is listed as withdrawn, and is open"),
         ("UPDATE approvals SET state = 'open' WHERE id = 'q1'", "r1", "'q1' is listed as open, and is approved"),
         ("UPDATE approvals SET decided = NULL WHERE id = 'q1'", "r1", "'q1' is listed with another decision"),
-        ("UPDATE approvals SET asked = asked + 7 WHERE id = 'q2'", "r1", "'q2' is on record, and not listed"),
+        ("UPDATE approvals SET asked = asked + 7 WHERE id = 'q2'", "r1", "'q2' is listed with another content"),
+        ("UPDATE approvals SET decided = 7 WHERE id = 'q2'", "r1", "'q2' is listed with another decision"),
+        ("UPDATE approvals SET time = time + 1 WHERE id = 'q2'", "r1", "'q2' is listed in another place than its time"),
+        (
+            "UPDATE approvals SET root = '' WHERE id = 'q3'",
+            "r2",
+            "listed below the run '', and is below 'r1' on record",
+        ),
+        ("UPDATE approvals SET root = 'r3' WHERE id = 'q3'", "r3", "'q3' is listed here, and is one of the run 'r2'"),
+        ("UPDATE approvals SET id = 'q9' WHERE id = 'q2'", "r1", "'q9' is listed, and not on record"),
+        ("UPDATE approvals SET id = 'q9' WHERE id = 'q2'", "r1", "'q2' is on record, and not listed"),
+        ("UPDATE approvals SET run = 'R2' WHERE id = 'q3'", "r2", "'q3' is on record, and not listed"),
+        (
+            "INSERT INTO approvals VALUES (9, 'r3', 'r3', 'q9', 'open', 1, NULL)",
+            "r3",
+            "'q9' is listed, and not on record",
+        ),
+        ("UPDATE streams SET erased = 2 WHERE id = 'r3'", "r3", "has erased True, and the record False"),
         ("DELETE FROM approvals WHERE id = 'q2'", "r1", "'q2' is on record, and not listed"),
         (
             "UPDATE approvals SET run = 'r3', root = 'r3' WHERE id = 'q1'",
             "r3",
-            "'q1' is listed here, and is one of the run 'r1'",
+            "'q1' is listed, and not on record",
         ),
         (
             "DELETE FROM entries WHERE kind = 'result'",
@@ -174,11 +191,10 @@ async def test_what_an_older_version_listed_is_as_its_record_says(tmp_path: Path
         path.write_bytes(sample.read_bytes())
         async with opened(SqliteStore(path)) as store:
             await store.append(run_stream("new"), [entry("note")])
-            runs = await store.streams("run")
-            assert len(runs) > 1
-            assert [(one.stream.id, await fault_of(store, one.stream.id)) for one in runs] == [
-                (one.stream.id, None) for one in runs
-            ]
+            streams = [one.stream for one in await store.streams()]
+            assert len(streams) > 1
+            found = [await verified(store, stream) for stream in streams]
+            assert [(one.fault, one.erased) for one in found] == [(None, 0)] * len(streams)
 
 
 @over_every_store
@@ -212,8 +228,8 @@ async def test_entries_of_a_stream_that_is_not_listed_are_told(open_store: OpenS
         listing = Listing(run_stream("r1"))
         for record in await read(store, "r1"):
             listing.note(record)
-        rows = await store.approvals(run="r1", state=None)
-        assert "it is not listed" in list(listing.faults(None, rows, frozenset()))
+        standing = await store.standing("r1")
+        assert list(listing.faults(None, standing, frozenset())) == ["it is not listed"]
 
 
 async def test_a_run_that_an_older_version_let_go_of_as_it_ended_is_listed_as_it_is(tmp_path: Path) -> None:
@@ -227,3 +243,51 @@ async def test_a_run_that_an_older_version_let_go_of_as_it_ended_is_listed_as_it
     async with opened(SqliteStore(path)) as store:
         assert await fault_of(store, "r1") is None
         assert "has holder ''" in str(await fault_of(store, "r2"))
+
+
+async def test_a_stream_that_the_next_pruning_would_delete_though_nobody_asked_for_that_is_a_stray(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(SqliteStore(path)) as store:
+        await written(store)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("INSERT INTO pruned SELECT number FROM streams WHERE id = 'r1'")
+    async with opened(SqliteStore(path)) as store:
+        assert await store.strays() == Strays(doomed=1)
+
+
+@over_every_store
+async def test_a_request_that_is_asked_below_a_run_that_is_over_is_open_as_it_is_listed(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async with opened(open_store(tmp_path)) as store:
+        await ended(store, "r1", at=9)
+        await suspended(store, request("q3", "r2", root_run_id="r1"))
+        assert await fault_of(store, "r2") is None
+
+
+@pytest.mark.fault(36)
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("name = 'other'", "has name 'other', and the record 'fix'"),
+        ("status = 'failed'", "has status 'failed', and the record 'completed'"),
+        ("started = 2", "has started 2, and the record 1"),
+        ("ended = 2", "has ended 2, and the record 9"),
+        ("parent = 'r1'", "has parent 'r1', and the record ''"),
+        ("erased = 0", "has erased False, and the record True"),
+    ],
+)
+async def test_the_listing_of_a_run_that_was_erased_is_held_against_what_the_erasing_left_on_record(
+    change: str, told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(SqliteStore(path)) as store:
+        await ended(store, "r3", at=9)
+        await store.prune(before=20, erase=True)
+        assert await fault_of(store, "r3") is None
+    with closing(sqlite3.connect(path)) as database, database:
+        assert database.execute(f"UPDATE streams SET {change}").rowcount == 1
+    async with opened(SqliteStore(path)) as store:
+        assert told in str(await fault_of(store, "r3"))

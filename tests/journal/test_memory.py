@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from tests.journal.world import decision, request, run_stream, suspended
+from tests.journal.world import asking, decision, request, run_stream, suspended
 
 from tenter.journal.entry import Entry, Stream
 from tenter.journal.memory import MemoryStore
@@ -31,6 +31,7 @@ async def test_both_stores_list_the_same_requests_with_the_same_cursors(tmp_path
         for store in (memory, file):
             await suspended(store, request("b", "r2", at=2.0), request("a"), request("c", "r2", at=1.0))
             await store.decide(decision("c", "r2"))
+            await store.append(run_stream("r2"), [asking(request("c", "r2", at=9.0))])
         assert await memory.approvals(state=None) == await file.approvals(state=None)
         assert list(await memory.streams()) == list(await file.streams())
         assert await memory.head(run_stream("r2")) == await file.head(run_stream("r2"))

@@ -8,6 +8,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.journal.world import (
     OpenStore,
@@ -31,6 +32,7 @@ from tenter.journal.pruning import ENDED, PIECE_ROWS, Wanted
 from tenter.journal.sealed import prepare
 from tenter.journal.sqlite import SqliteStore
 from tenter.journal.store import JournalError, Pruned, Store
+from tenter.journal.verification import verified
 from tenter.wire import Document
 
 LARGE = "x" * 70_000
@@ -75,8 +77,8 @@ async def test_runs_that_ended_before_a_time_go_and_all_others_stay(
             run: head for run, head in heads.items() if run not in old
         }
         for run in old:
-            erased = len(await read(store, run)) if erase else 0
-            assert [record.erased for record in await read(store, run)] == [True] * erased
+            records = await read(store, run)
+            assert [record.erased for record in records] == ([True] * (len(records) - 1) + [False]) * erase
         assert await store.prune(before=100, erase=erase) == Pruned()
         await store.append(run_stream("told"), [entry("released", 7, status="failed")])
         assert (await store.prune(before=100, erase=erase)).runs == 1
@@ -86,16 +88,17 @@ async def test_runs_that_ended_before_a_time_go_and_all_others_stay(
 async def test_an_erased_run_still_verifies_and_holds_no_content(open_store: OpenStore, tmp_path: Path) -> None:
     async with opened(open_store(tmp_path)) as store:
         await ended(store, "r1", at=5)
-        head = await store.head(run_stream("r1"))
+        head, before = await store.head(run_stream("r1")), await store.summary(run_stream("r1"))
         pruned = await store.prune(before=10, erase=True)
         assert pruned.bytes > 30
         records = await read(store, "r1")
         assert verify(records) is None
-        assert records[-1].head == head
-        assert [record.entry.content for record in records] == [{}, {}, {}]
-        summary = await store.summary(run_stream("r1"))
-        assert summary is not None
-        assert (summary.name, summary.status, summary.ended) == ("fix", "completed", 5)
+        assert records[2].head == head
+        listed = {"name": "fix", "status": "completed", "ended": 5, "holder": "", "parent": ""}
+        assert [record.entry.content for record in records] == [{}, {}, {}, listed]
+        assert [record.entry.kind for record in records[3:]] == ["erased"]
+        assert before is not None
+        assert await store.summary(run_stream("r1")) == msgspec.structs.replace(before, erased=True)
         assert (await store.prune(before=10)).runs == 1
         assert await store.summary(run_stream("r1")) is None
         assert await read(store, "r1") == []
@@ -226,7 +229,7 @@ def test_no_transaction_deletes_more_than_a_piece(erase: bool, tmp_path: Path) -
         assert sum(pieces, Pruned()).entries == 3 * 2502 + 6
         assert sum(pieces, Pruned()).runs == 4
         left = _leave(other)
-        assert left == left | {"entries": 7512 * erase, "streams": 4 * erase, "pruned": 0, "sweep": 0, "renewed": 0}
+        assert left == left | {"entries": 7516 * erase, "streams": 4 * erase, "pruned": 0, "sweep": 0, "renewed": 0}
 
 
 @pytest.mark.fault(39)
@@ -241,7 +244,8 @@ async def test_other_writers_get_their_turn_while_a_large_journal_is_pruned(tmp_
         pruning_it = asyncio.create_task(pruner.prune(before=6))
         while not pruning_it.done():
             store = (pruner, writer)[writes % 2]
-            await asyncio.wait_for(store.append(run_stream("r1"), [entry("note", text=["n", writes])]), 5)
+            appending = asyncio.create_task(store.append(run_stream("r1"), [entry("note", text=["n", writes])]))
+            await asyncio.wait_for(appending, 5)
             writes += 1
         assert writes > 20
         assert (await pruning_it).entries >= 20 * 1002
@@ -292,12 +296,14 @@ def test_a_pruning_that_is_stopped_anywhere_is_finished_by_the_next(erase: bool,
         with closing(Database(path)) as database, _other(path) as other:
             for summary in database.streams("run", None):
                 page = database.page(summary.stream, after=0, limit=100, whole=True)
+                blank = [record.erased for record in page]
+                assert not any(blank) or (page[-1].entry.kind, summary.erased) == ("erased", True), (steps, summary)
                 assert verify(page) is None, (steps, summary)
                 assert page[-1].sequence == database.head(summary.stream).sequence
             for _ in database.prune(Wanted(before=6, erase=erase)):
                 pass
             assert _all(database, "stays") == [[{"text": LARGE}]]
-            left = {"streams": 5 if erase else 1, "entries": 15 if erase else 1, "kept": 2}
+            left = {"streams": 5 if erase else 1, "entries": 19 if erase else 1, "kept": 2}
             assert _leave(other) == left | {"pruned": 0, "sweep": 0, "renewed": 0}, steps
         if done < steps:
             break
@@ -410,3 +416,57 @@ def test_pruning_is_told_of_a_file_that_was_taken_away(tmp_path: Path) -> None:
         with pytest.raises(JournalError, match="it was not pruned to the end") as caught:
             next(pieces)
         assert caught.value.trouble == "removed"
+
+
+async def test_what_was_chained_under_a_key_is_erased_with_that_key_only(tmp_path: Path) -> None:
+    path, key = tmp_path / "journal.db", b"a key of thirty-two characters.."
+    for name, its in (("plain", None), ("keyed", key), ("old", b"another key")):
+        async with opened(SqliteStore(path, key=its)) as store:
+            await ended(store, name, at=5)
+    for its, left, erased in ((None, 2, ["plain"]), (b"a third key", 2, []), (key, 1, ["keyed"])):
+        async with opened(SqliteStore(path, key=its)) as store:
+            before = {one.stream.id for one in await store.streams() if one.erased}
+            would = await store.prune(before=6, erase=True, dry=True)
+            done = await store.prune(before=6, erase=True)
+            assert (done.runs, done.entries, done.left) == (len(erased), 3 * len(erased), left)
+            assert would == done
+            after = {one.stream.id for one in await store.streams() if one.erased}
+            assert sorted(after - before) == erased
+    async with opened(SqliteStore(path, key=key)) as store:
+        records = await read(store, "keyed")
+        assert (verify(records, key=key), len(records)) == (None, 4)
+        done = await store.prune(before=6)
+        assert (done.runs, done.entries, done.left) == (3, 11, 0)
+
+
+def test_a_run_that_goes_on_before_it_has_its_turn_is_not_erased(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenter.journal.pruning.PIECE_ROWS", 1)
+    path, claims = tmp_path / "journal.db", [entry("resumed", 7, process={"pid": 1}, host="here")]
+    with closing(Database(path)) as database, closing(Database(path)) as other, _other(path) as connection:
+        _fill(database, 2, 2)
+        for _ in database.prune(Wanted(before=6, erase=True)):
+            is_done = connection.execute("SELECT erased = 2 FROM streams WHERE id = 'old0'").fetchone() == (1,)
+            if is_done and claims:
+                other.append(run_stream("old1"), prepare([claims.pop()]))
+        assert {one.stream.id: one.erased for one in database.streams("run", None)} == {"old0": True, "old1": False}
+        assert not any(record.erased for record in database.page(run_stream("old1"), after=0, limit=9, whole=True))
+
+
+@pytest.mark.usefixtures("small_pieces")
+async def test_what_a_pruning_has_begun_to_erase_verifies_wherever_it_stops(tmp_path: Path) -> None:
+    for steps in range(1, 20):
+        path = tmp_path / str(steps) / "journal.db"
+        async with opened(SqliteStore(path)) as store:
+            await suspended(store, request("q1"), request("q2"))
+            await store.decide(decision("q1", kind="reject"))
+            await store.append(run_stream("r1"), [entry("result", 5, status="blocked")])
+        with closing(Database(path)) as database:
+            list(itertools.islice(database.prune(Wanted(before=6, erase=True)), steps))
+        async with opened(SqliteStore(path)) as store:
+            found = await verified(store, run_stream("r1"))
+            assert (found.fault, found.entries) == (None, 7), steps
+            await store.prune(before=6, erase=True)
+            found = await verified(store, run_stream("r1"))
+            assert (found.fault, found.entries, found.erased) == (None, 7, 6), steps

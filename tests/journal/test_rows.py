@@ -131,3 +131,13 @@ def test_an_entry_whose_part_cannot_be_kept_is_not_there_either(tmp_path: Path) 
         assert _texts(database) == ["first"]
         assert database.append(RUN, _apart("second")).sequence == 2
         assert _texts(database) == ["first", "second"]
+
+
+def test_of_what_is_kept_apart_no_part_may_be_missing() -> None:
+    with closing(_tables()) as connection:
+        parts = [(blob(digest(1)), part, b"x") for part in (0, 1)]
+        connection.executemany("INSERT INTO kept VALUES (?, ?, ?)", parts)
+        assert kept_parts(connection, digest(1)) == (b"x", b"x")
+        connection.execute("UPDATE kept SET part = 2 WHERE part = 1")
+        with pytest.raises(CanonicalError, match="a part is missing"):
+            kept_parts(connection, digest(1))

@@ -15,9 +15,10 @@ from tenter.journal.streams_table import (
     show,
     stream_of,
     summaries,
+    summary_at,
     summary_of,
 )
-from tenter.journal.summary import StreamSummary
+from tenter.journal.summary import StreamSummary, erased_entry
 
 RUN, LOOP = Stream("run", "r1"), Stream("loop", "l1")
 
@@ -84,3 +85,13 @@ def test_runs_to_be_cancelled_are_found_by_an_index_that_holds_no_other() -> Non
         assert cancelling(connection) == {"r1"}
         plan = [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {CANCELLING}")]
         assert plan == ["SCAN streams USING INDEX streams_cancelling"]
+
+
+def test_that_a_stream_was_erased_to_the_end_stays_known() -> None:
+    with closing(_tables()) as connection:
+        number = begin(connection, RUN, 5, keyed=0)
+        show(connection, number, [erased_entry(summary_at(connection, number), 6)])
+        assert summary_at(connection, number) == StreamSummary(stream=RUN, started=5, erased=True)
+        connection.execute("UPDATE streams SET erased = 2")
+        show(connection, number, [status("failed")])
+        assert connection.execute("SELECT erased FROM streams").fetchone() == (2,)

@@ -3,7 +3,7 @@ import pytest
 
 from tenter.catalogue import Envelope, TaskRef
 from tenter.journal.entry import Entry, Stream
-from tenter.journal.summary import SHOWN, TERMINAL, StreamSummary, summarise
+from tenter.journal.summary import SHOWN, TERMINAL, StreamSummary, erased_entry, summarise
 
 BEFORE = StreamSummary(stream=Stream("run", "r1"), name="fix", status="running", started=1)
 
@@ -135,3 +135,18 @@ def test_a_run_is_to_be_cancelled_from_the_request_until_it_is_over_or_begun_ane
 )
 def test_a_run_tells_which_one_spawned_it(envelope: object, parent: str) -> None:
     assert _after(("run", {"envelope": envelope})).parent == parent
+
+
+def test_what_erasing_leaves_on_record_makes_the_summary_that_was_listed() -> None:
+    ended = msgspec.structs.replace(BEFORE, status="failed", ended=9, holder='{"since":3}', parent="r0")
+    left = erased_entry(ended, 20)
+    assert (left.kind, left.time) == ("erased", 20)
+    fresh = StreamSummary(stream=BEFORE.stream, started=1)
+    assert summarise(fresh, left) == msgspec.structs.replace(ended, erased=True)
+    assert summarise(ended, left) == msgspec.structs.replace(ended, erased=True)
+
+
+def test_an_erasing_that_this_version_does_not_know_leaves_the_summary_but_for_that() -> None:
+    for content in ({}, {"name": 7, "status": "", "ended": None, "holder": "", "parent": ""}):
+        after = summarise(BEFORE, Entry(kind="erased", time=9, content=content))
+        assert after == msgspec.structs.replace(BEFORE, erased=True)

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.journal.world import decision, opened, read, states
+from tests.journal.world import decision, opened, read, request, states, status, suspended
 
 from tenter.journal import tables
 from tenter.journal.connection import connect
@@ -129,3 +129,51 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         assert _shape(connection) == before
         assert tables.version(connection) == 1
+
+
+async def _unsound(path: Path, *statements: str) -> str:
+    with closing(sqlite3.connect(path)) as other, other:
+        for statement in statements:
+            other.execute(statement)
+    async with opened(SqliteStore(path)) as store:
+        return await store.unsound()
+
+
+@pytest.mark.fault(36)
+@pytest.mark.parametrize(
+    ("statements", "named"),
+    [
+        (["DROP INDEX approvals_by_run"], "approvals_by_run"),
+        (["CREATE TRIGGER hides AFTER INSERT ON approvals BEGIN DELETE FROM approvals; END"], "hides"),
+        (["ALTER TABLE kept RENAME TO other", "CREATE VIEW kept AS SELECT * FROM other"], "kept, other"),
+    ],
+)
+async def test_tables_that_are_not_as_they_were_made_are_told(
+    statements: list[str], named: str, tmp_path: Path
+) -> None:
+    async with opened(SqliteStore(tmp_path / "journal.db")) as store:
+        await store.append(Stream("run", "r1"), [status("running")])
+    assert await _unsound(tmp_path / "journal.db", "ANALYZE") == ""
+    assert f"than tenter makes: {named}" in await _unsound(tmp_path / "journal.db", *statements)
+
+
+@pytest.mark.fault(36)
+async def test_an_index_that_hides_a_request_from_a_listing_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    async with opened(SqliteStore(path)) as store:
+        await suspended(store, request("q1"), request("q2"))
+    with closing(sqlite3.connect(path)) as other, other:
+        (whole,) = other.execute("SELECT sql FROM sqlite_schema WHERE name = 'approvals_by_state'").fetchone()
+        for statement in ("DROP INDEX approvals_by_state", f"{whole} WHERE id <> 'q2'", "PRAGMA writable_schema = ON"):
+            other.execute(statement)
+        other.execute("UPDATE sqlite_schema SET sql = ? WHERE name = 'approvals_by_state'", (whole,))
+    async with opened(SqliteStore(path)) as store:
+        assert [row.request.id for row in await store.approvals()] == ["q1"]
+        assert "missing from index approvals_by_state" in await store.unsound()
+
+
+@pytest.mark.parametrize("sample", ["journal_1.db", "waiting_1.db", "stopped_1.db"])
+async def test_a_file_of_format_1_is_as_sound_as_a_new_one(sample: str, tmp_path: Path) -> None:
+    assert await _unsound(_old(tmp_path, sample)) == ""
+    async with opened(SqliteStore(tmp_path / "none" / "journal.db")) as store:
+        assert await store.unsound() == ""

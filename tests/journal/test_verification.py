@@ -119,11 +119,45 @@ async def test_that_the_end_was_cut_off_only_the_expected_head_tells(tmp_path: P
     assert (await _verified(path, expect=heads[4])).fault is None
 
 
-async def test_erased_content_is_counted_and_the_chain_holds(tmp_path: Path) -> None:
+@over_every_store
+async def test_content_that_a_pruning_erased_is_counted_and_the_chain_holds(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async with closing_store(open_store(tmp_path, key=KEY)) as store:
+        before = await store.append(RUN, [note(1), Entry(kind="result", time=5, content={"status": "failed"})])
+        assert (await store.prune(before=6, erase=True)).runs == 1
+        head = await store.head(RUN)
+        found = await verified(store, RUN, expect=before.hash)
+        assert found == Verified(entries=3, head=head.hash, erased=2, keyed=True, expected_at=2)
+
+
+@pytest.mark.fault(36)
+@pytest.mark.parametrize("erased", [False, True])
+async def test_content_that_somebody_else_took_away_is_a_fault(erased: bool, tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    heads = await _written(path)
-    _tamper(path, f"UPDATE entries SET content = NULL {SECOND}")
-    assert await _verified(path) == Verified(entries=5, head=heads[5], erased=1, keyed=False)
+    async with closing_store(SqliteStore(path)) as store:
+        await store.append(RUN, [note(1), Entry(kind="result", time=5, content={"status": "failed"})])
+        if erased:
+            await store.prune(before=6, erase=True)
+        await store.append(RUN, [note(3), note(4)])
+        assert (await verified(store, RUN)).fault is None
+    last = 4 + erased
+    for place in (last, last - 1):
+        _tamper(path, f"UPDATE entries SET content = NULL WHERE id % 4294967296 = {place}")
+        found = await _verified(path)
+        assert found.fault == f"entry {place} has no content, and no entry after it says that it was erased"
+        assert (found.entries, found.erased) == (last, 2 * erased + last + 1 - place)
+
+
+async def test_a_run_that_is_blank_and_whose_last_entry_is_blank_too_does_not_pass_for_an_erased_one(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "journal.db"
+    async with closing_store(SqliteStore(path)) as store:
+        await store.append(RUN, [note(1), Entry(kind="result", time=5, content={"status": "failed"})])
+        await store.prune(before=6, erase=True)
+    _tamper(path, "UPDATE entries SET content = NULL WHERE kind = 'erased'")
+    assert "entry 1 has no content" in str((await _verified(path)).fault)
 
 
 async def test_under_a_key_an_end_that_was_written_anew_without_it_does_not_hold(tmp_path: Path) -> None:

@@ -66,10 +66,10 @@ def cancel(masks: list[Masking], *, as_json: bool, **options: object) -> int:
 @config_option
 @json_option
 def verify(run_id: str, *, expect: str | None, config: str, as_json: bool) -> int:
-    """Check that the record of RUN, or of every run, is as it was written, and that listings show what stands in it.
+    """Check that the record of RUN, or all that the journal holds, is as it was written, and listed as it stands there.
 
-    The exit code is 1 where one is not, or cannot be checked. That the end of a record was cut off, and the listing
-    changed with it, only --expect finds. Where the record was chained under a key, the variable
+    The exit code is 1 where something is not, or cannot be checked. That the end of a record was cut off, and the
+    listing changed with it, only --expect finds. Where a record was chained under a key, the variable
     TENTER_JOURNAL_KEY must hold it.
     """
     from tenter.cli.runs_verify import verify_verb
@@ -93,11 +93,12 @@ def verify(run_id: str, *, expect: str | None, config: str, as_json: bool) -> in
 @click.option("--dry-run", is_flag=True, help="Say what would go, and take nothing away.")
 @config_option
 @json_option
-def prune(*, days: float, erase: bool, dry_run: bool, config: str, as_json: bool) -> None:
+def prune(*, days: float, erase: bool, dry_run: bool, config: str, as_json: bool) -> int:
     """Remove the records of runs that ended more than so many days ago; never of one that runs or waits.
 
-    Inside a run or a loop it is refused.
+    Inside a run or a loop it is refused. To --erase what was chained under a key, the variable TENTER_JOURNAL_KEY must
+    hold that key: the record says at its end that it was erased. Where a run is left for that the exit code is 1.
     """
     from tenter.cli.runs_prune import prune_verb
 
-    prune_verb(config, days, erase=erase, dry=dry_run, as_json=as_json)
+    return prune_verb(config, days, erase=erase, dry=dry_run, as_json=as_json)

@@ -1,8 +1,8 @@
-"""`tenter runs verify`: whether the record of a run, or of every run, is as it was written (D§10)."""
+"""`tenter runs verify`: whether the record of a run, or the whole journal, is as it was written (D§10)."""
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,9 +20,9 @@ HEAD: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found of one run."""
+    """What was found of one stream."""
 
-    run_id: str
+    stream: Stream
     holds: bool | None
     """None where it cannot be told without the key."""
     entries: int = 0
@@ -37,16 +37,27 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     expected_at: int | None = None
     """Behind so many entries the expected head stands."""
 
+    def document(self) -> Mapping[str, object]:
+        """As JSON has it."""
+        plain: dict[str, object] = msgspec.to_builtins(self)
+        del plain["stream"]
+        kind, name = self.stream.kind, self.stream.id
+        return {"run_id": name, **plain} if kind == "run" else {"kind": kind, "id": name, **plain}
+
 
 class Every(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found of the runs that were looked at, and of what belongs to none that is listed."""
+    """What was found of the streams that were looked at, and of what belongs to none that is listed."""
 
     runs: Sequence[Checked]
+    others: Sequence[Checked] = ()
+    """Of loops, sessions, and what hooks outside of runs did."""
     strays: Strays = Strays()
+    unsound: str = ""
+    """What is wrong with the journal's file itself."""
 
     @property
     def holds(self) -> bool:
-        return self.strays == Strays() and all(one.holds for one in self.runs)
+        return self.strays == Strays() and not self.unsound and all(one.holds for one in (*self.runs, *self.others))
 
 
 def verify_verb(config: str, run_id: str, expect: str | None, *, as_json: bool) -> int:
@@ -59,15 +70,19 @@ def verify_verb(config: str, run_id: str, expect: str | None, *, as_json: bool) 
         )
     every, mask = asyncio.run(_check(Path(config), run_id, expect)), mask_of(config)
     if as_json:
-        document = {"holds": every.holds, **msgspec.to_builtins(every)}
+        runs, others = ([one.document() for one in found] for found in (every.runs, every.others))
+        strays = msgspec.to_builtins(every.strays)
+        document = {"holds": every.holds, "runs": runs, "others": others, "strays": strays, "unsound": every.unsound}
         click.echo(json_text(masked(document, mask)))
         return 0 if every.holds else 1
-    for one in every.runs if run_id else [one for one in every.runs if not one.holds]:
+    for one in every.runs if run_id else [one for one in (*every.runs, *every.others) if not one.holds]:
         click.echo(one_line(mask(_told(one)), LONGEST))
     if not run_id:
+        if every.unsound:
+            click.echo(one_line(f"the journal's file is damaged, or was changed: {every.unsound}", LONGEST))
         for line in _strays(every.strays):
             click.echo(line)
-        click.echo(_sum(every.runs))
+        click.echo(_sum(every))
     return 0 if every.holds else 1
 
 
@@ -76,9 +91,12 @@ def _strays(strays: Strays) -> Iterator[str]:
         yield f"the journal has the entries of {_counted(strays.streams, 'stream')} that no listing shows"
     if strays.requests:
         yield f"{_counted(strays.requests, 'request')} listed whose run is not"
+    if strays.doomed:
+        yield f"the next pruning would delete {_counted(strays.doomed, 'stream')} that nobody asked it to delete"
 
 
-def _sum(checked: Sequence[Checked]) -> str:
+def _sum(every: Every) -> str:
+    checked = every.runs
     wrong = sum(one.holds is False for one in checked)
     unknown = sum(one.holds is None for one in checked)
     keyed = sum(one.keyed for one in checked)
@@ -91,7 +109,9 @@ def _sum(checked: Sequence[Checked]) -> str:
     erased = sum(one.erased for one in checked)
     under = f"; {keyed} chained under the key" if keyed else ""
     without = f"; the content of {_counted(erased, 'entry', 'entries')} was erased" if erased else ""
-    return ", ".join([_counted(len(checked), "run"), *filter(None, told)]) + under + without
+    amiss = sum(not one.holds for one in every.others)
+    other = f"; {amiss} of {_counted(len(every.others), 'other record')} not found to hold" if amiss else ""
+    return ", ".join([_counted(len(checked), "run"), *filter(None, told)]) + under + without + other
 
 
 def _counted(number: int, what: str, several: str = "") -> str:
@@ -99,14 +119,15 @@ def _counted(number: int, what: str, several: str = "") -> str:
 
 
 def _told(one: Checked) -> str:
+    named = f"{one.stream.kind} {one.stream.id}"
     if one.holds is None:
-        return f"run {one.run_id}: cannot be checked: {one.fault}"
+        return f"{named}: cannot be checked: {one.fault}"
     if not one.holds:
-        return f"run {one.run_id}: {one.fault}"
+        return f"{named}: {one.fault}"
     keyed = "under the key" if one.keyed else "without a key"
     erased = f" ({one.erased} of them erased)" if one.erased else ""
     since = "" if one.expected_at in (None, one.entries) else f"; it went on since that head, entry {one.expected_at}"
-    return f"run {one.run_id}: holds, {one.entries} entries{erased}, chained {keyed}, journal head {one.head}{since}"
+    return f"{named}: holds, {one.entries} entries{erased}, chained {keyed}, journal head {one.head}{since}"
 
 
 async def _check(config: Path, run_id: str, expect: str | None) -> Every:
@@ -117,17 +138,22 @@ async def _check(config: Path, run_id: str, expect: str | None) -> Every:
             return Every(runs=[await _checked(store, stream, expect)])
         if store is None:
             return Every(runs=[])
-        checked = [await _checked(store, one.stream, None) for one in await store.streams("run")]
-        return Every(runs=checked, strays=await store.strays())
+        checked = [await _checked(store, one.stream, None) for one in await store.streams()]
+        return Every(
+            runs=[one for one in checked if one.stream.kind == "run"],
+            others=[one for one in checked if one.stream.kind != "run"],
+            strays=await store.strays(),
+            unsound=await store.unsound(),
+        )
 
 
 async def _checked(store: Store, stream: Stream, expect: str | None) -> Checked:
     try:
         found = await verified(store, stream, expect=expect)
     except JournalError as error:
-        return Checked(run_id=stream.id, holds=None if error.trouble == "key" else False, fault=str(error))
+        return Checked(stream=stream, holds=None if error.trouble == "key" else False, fault=str(error))
     return Checked(
-        run_id=stream.id,
+        stream=stream,
         holds=found.fault is None,
         entries=found.entries,
         erased=found.erased,

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tenter.journal.approvals import (
         ApprovalRow as ApprovalRow,
         ApprovalState as ApprovalState,
+        Standing as Standing,
         decision_in as decision_in,
         request_in as request_in,
     )
@@ -83,6 +84,7 @@ __all__ = [
     "Pruned",
     "Recorded",
     "SqliteStore",
+    "Standing",
     "Store",
     "Strays",
     "Stream",
@@ -111,6 +113,7 @@ __getattr__ = opener(
         "approvals": (
             "ApprovalRow",
             "ApprovalState",
+            "Standing",
             "decision_in",
             "request_in",
         ),

@@ -39,6 +39,22 @@ class ApprovalRow(msgspec.Struct, frozen=True, kw_only=True):
     """Where the next page begins (`after`)."""
 
 
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a request beside the entries that ask and decide: by this it is found and listed."""
+
+    id: str
+    run: str
+    """The run that asks."""
+    root: str
+    state: ApprovalState = "open"
+    time: int
+    """That of the entry that asks."""
+    asked: int
+    """The sequence of the entry that asks, in the stream of `run`."""
+    decided: int | None = None
+    """The sequence of the entry with which it was settled, in the stream of `run`; None where the end of a run did."""
+
+
 class Opened(msgspec.Struct, frozen=True):
     """A request is open. One with the same id that is open already stays; one that was settled is asked anew."""
 

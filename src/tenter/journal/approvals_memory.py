@@ -16,6 +16,7 @@ from tenter.journal.approvals import (
     Opened,
     Over,
     Settled,
+    Standing,
     change,
     decision_in,
     request_in,
@@ -27,45 +28,37 @@ Place = tuple[Stream, int]
 """A stream and the sequence of an entry in it."""
 
 
-class _Standing(msgspec.Struct, frozen=True, kw_only=True):
-    asked: Place
-    cursor: Cursor
-    root: str
-    state: ApprovalState = "open"
-    decided: Place | None = None
-
-    @property
-    def run(self) -> str:
-        return self.asked[0].id
-
-
 class ApprovalsMemory:
     """`content` gives that of the entry at a place; None where there is none, or it was erased."""
 
     def __init__(self, content: Callable[[Place], Mapping[str, object] | None]) -> None:
         self._content = content
-        self._standing: dict[tuple[str, str], _Standing] = {}
+        self._standing: dict[tuple[str, str], Standing] = {}
         """By request id and run."""
+        self._cursors: dict[tuple[str, str], Cursor] = {}
+        """The place of each in a listing."""
         self._runs: dict[tuple[str, str], list[str]] = {}
         """The runs that asked, the first one first, by request id and root."""
 
     def note(self, place: Place, row: int, entry: Entry) -> None:
         """Fold the entry that stands at `place`; `row` orders those of the same time."""
-        run, changed = place[0].id, change(place[0], entry)
+        (stream, sequence), changed = place, change(place[0], entry)
+        run = stream.id
         match changed:
             case None:
                 return
             case Opened():
                 known = self._standing.get((changed.id, run))
                 if known is None or known.state != "open":
-                    asked = _Standing(asked=place, cursor=Cursor(entry.time, row), root=changed.root)
+                    asked = Standing(id=changed.id, run=run, root=changed.root, time=entry.time, asked=sequence)
                     self._standing[changed.id, run] = asked
-                    self._index(changed.id, asked)
+                    self._cursors[changed.id, run] = Cursor(entry.time, row)
+                    self._index(asked)
             case Settled():
                 known = self._standing.get((changed.id, run))
                 if known is not None and known.state == "open":
-                    self._standing[changed.id, run] = _settled(known, changed.state, place)
-                    self._withdraw(lambda other: changed.withdraws and other.run == run, place)
+                    self._standing[changed.id, run] = _settled(known, changed.state, sequence)
+                    self._withdraw(lambda other: changed.withdraws and other.run == run, sequence)
             case Over():
                 self._withdraw(lambda other: run in (other.run, other.root), None)
             case _:
@@ -76,6 +69,10 @@ class ApprovalsMemory:
         below = self._runs.get((request_id, run), [run])
         standing = self._standing.get((request_id, run)) or self._standing.get((request_id, below[0]))
         return None if standing is None else self._row(standing)
+
+    def standing(self, run: str) -> Sequence[Standing]:
+        """As `Store.standing`."""
+        return sorted((each for each in self._standing.values() if each.run == run), key=lambda each: each.id)
 
     def asked(self, decision: ApprovalDecision) -> ApprovalRow:
         """As `approvals_table.asked`."""
@@ -92,40 +89,45 @@ class ApprovalsMemory:
         """As `Store.approvals`."""
         found = [
             standing
-            for standing in sorted(self._standing.values(), key=lambda standing: standing.cursor)
+            for standing in sorted(self._standing.values(), key=self._cursor)
             if run in (None, standing.run, standing.root)
             and state in (None, standing.state)
-            and (after is None or standing.cursor > after)
+            and (after is None or self._cursor(standing) > after)
         ]
         rows = (self._row(standing) for standing in found)
         return [row for row in rows if row is not None][: max(limit, 0)]
 
     def forget(self, stream: Stream) -> None:
         """The requests of a run that was pruned."""
-        self._standing = {key: standing for key, standing in self._standing.items() if standing.asked[0] != stream}
+        if stream.kind == "run":
+            self._standing = {key: one for key, one in self._standing.items() if one.run != stream.id}
         self._runs = {}
-        for (request_id, _), standing in self._standing.items():
-            self._index(request_id, standing)
+        for standing in self._standing.values():
+            self._index(standing)
 
-    def _index(self, request_id: str, standing: _Standing) -> None:
-        runs = self._runs.setdefault((request_id, standing.root), [])
+    def _cursor(self, standing: Standing) -> Cursor:
+        return self._cursors[standing.id, standing.run]
+
+    def _index(self, standing: Standing) -> None:
+        runs = self._runs.setdefault((standing.id, standing.root), [])
         if standing.run not in runs:
             runs.append(standing.run)
 
-    def _withdraw(self, goes: Callable[[_Standing], bool], place: Place | None) -> None:
+    def _withdraw(self, goes: Callable[[Standing], bool], decided: int | None) -> None:
         for key, standing in self._standing.items():
             if standing.state == "open" and goes(standing):
-                self._standing[key] = _settled(standing, "withdrawn", place)
+                self._standing[key] = _settled(standing, "withdrawn", decided)
 
-    def _row(self, standing: _Standing) -> ApprovalRow | None:
-        content = self._content(standing.asked)
+    def _row(self, standing: Standing) -> ApprovalRow | None:
+        stream = Stream("run", standing.run)
+        content = self._content((stream, standing.asked))
         request = None if content is None else request_in(content)
         if request is None:
             return None
-        answer = None if standing.decided is None else self._content(standing.decided)
+        answer = None if standing.decided is None else self._content((stream, standing.decided))
         decision = None if answer is None else decision_in(answer)
-        return ApprovalRow(request=request, state=standing.state, decision=decision, cursor=str(standing.cursor))
+        return ApprovalRow(request=request, state=standing.state, decision=decision, cursor=str(self._cursor(standing)))
 
 
-def _settled(standing: _Standing, state: ApprovalState, place: Place | None) -> _Standing:
-    return msgspec.structs.replace(standing, state=state, decided=place)
+def _settled(standing: Standing, state: ApprovalState, decided: int | None) -> Standing:
+    return msgspec.structs.replace(standing, state=state, decided=decided)

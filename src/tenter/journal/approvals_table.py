@@ -18,13 +18,15 @@ from tenter.journal.approvals import (
     Opened,
     Over,
     Settled,
+    Standing,
     change,
     decision_in,
     request_in,
 )
 from tenter.journal.deciding import no_such_request
 from tenter.journal.entry import Entry, Stream
-from tenter.journal.rows import content_of
+from tenter.journal.rows import content_of, row_id
+from tenter.journal.streams_table import number_of
 
 _ASK: Final = """
 INSERT INTO approvals (asked, run, root, id, state, time) VALUES (?, ?, ?, ?, 'open', ?)
@@ -66,6 +68,24 @@ def request(connection: sqlite3.Connection, run: str, request_id: str) -> Approv
     """As `Store.request`."""
     found = connection.execute(FIND, (request_id, run, run, request_id)).fetchone()
     return None if found is None else _row(connection, found)
+
+
+def standing(connection: sqlite3.Connection, run: str) -> list[Standing]:
+    """As `Store.standing`. What stands elsewhere than in the run's stream has no sequence of it."""
+    before = row_id(number_of(connection, Stream("run", run)) or 0, 0)
+    statement = "SELECT id, root, state, time, asked, decided FROM approvals WHERE run = ? ORDER BY id"
+    return [
+        Standing(
+            id=request_id,
+            run=run,
+            root=root,
+            state=state,
+            time=time,
+            asked=asked_in - before,
+            decided=None if decided_in is None else decided_in - before,
+        )
+        for request_id, root, state, time, asked_in, decided_in in connection.execute(statement, (run,))
+    ]
 
 
 def asked(connection: sqlite3.Connection, decision: ApprovalDecision) -> ApprovalRow:

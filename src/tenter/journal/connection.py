@@ -64,6 +64,8 @@ def told(path: Path) -> Generator[None]:
         raise in_words(path, error) from error
     except CanonicalError as error:
         raise trouble(path, "damaged", error) from error
+    except OverflowError as error:  # a stream's number that leaves no room for its entries
+        raise trouble(path, "damaged", "a number in its tables is none that was ever given") from error
 
 
 def in_words(path: Path, error: sqlite3.Error | OSError) -> JournalError:

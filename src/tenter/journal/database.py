@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from tenter.catalogue import ApprovalDecision
 from tenter.journal import approvals_table
-from tenter.journal.approvals import CHANGING, ApprovalRow, ApprovalState, Cursor, decision_entry
+from tenter.journal.approvals import CHANGING, ApprovalRow, ApprovalState, Cursor, Standing, decision_entry
 from tenter.journal.connection import LOCK_SECONDS, connect, identity, in_words, told, trouble, wait
 from tenter.journal.deciding import judged, no_such_request
 from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, genesis, microseconds
@@ -43,6 +43,7 @@ from tenter.journal.streams_table import (
     summary_of,
 )
 from tenter.journal.summary import SHOWN, StreamSummary
+from tenter.journal.tables import unsound
 from tenter.journal.tail import Tail, tail_of
 from tenter.wire import CanonicalError
 
@@ -217,6 +218,12 @@ class Database:
             connection = self._connect(create=False)
             return strays(connection) if connection else Strays()
 
+    def unsound(self) -> str:
+        """As `Store.unsound`."""
+        with told(self.path):
+            connection = self._connect(create=False)
+            return unsound(connection) if connection else ""
+
     def approvals(
         self, *, run: str | None, state: ApprovalState | None, after: Cursor | None, limit: int
     ) -> Sequence[ApprovalRow]:
@@ -232,6 +239,12 @@ class Database:
         with told(self.path):
             connection = self._connect(create=False)
             return approvals_table.request(connection, run_id, request_id) if connection else None
+
+    def standing(self, run_id: str) -> Sequence[Standing]:
+        """As `Store.standing`."""
+        with told(self.path):
+            connection = self._connect(create=False)
+            return approvals_table.standing(connection, run_id) if connection else ()
 
     def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
         """As `Store.decide`."""
@@ -260,7 +273,7 @@ class Database:
             connection = self._connect(create=False)
         if connection is None:
             return
-        pieces = pruning(connection, wanted)
+        pieces = pruning(connection, wanted, key=self._key, now=microseconds(self._now()))
         while True:
             with told(self.path):
                 if self._connect(create=False) is not connection:

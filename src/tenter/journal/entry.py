@@ -24,9 +24,10 @@ OperationKind = Literal["started", "acting", "acted", "finished"]
 """What the local engine writes of a live pass (D§11)."""
 ConversationKind = Literal["user_message", "assistant_message", "tool_result", "usage", "turn", "reset"]
 """From which a session is rebuilt (seed 002)."""
-RunKind = Literal["run", "resumed", "released", "cancel_requested", "status", "result"]
+RunKind = Literal["run", "resumed", "released", "cancel_requested", "status", "result", "erased"]
 """A run begins (`task`: its name), is taken up by a process and let go of, is asked to end, changes its `status`, ends
-with a `status`: what a listing shows."""
+with a `status`: what a listing shows. `erased`: the entries before it may have no content any more, because that was
+erased; it tells what a listing shows since."""
 ApprovalKind = Literal["approval_requested", "approval_decided"]
 """A run asks a person, and what it came to: what a listing of approvals shows."""
 HookRunKind = Literal["hook_started", "hook_ended"]

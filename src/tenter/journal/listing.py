@@ -5,20 +5,18 @@ write the journal can change them alone. Here the entries are folded again, and 
 nothing of how either is stored.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from tenter.journal.approvals import CHANGING, ApprovalRow
-from tenter.journal.approvals_memory import ApprovalsMemory, Place
+from tenter.journal.approvals import CHANGING, Standing
+from tenter.journal.approvals_memory import ApprovalsMemory
 from tenter.journal.entry import Recorded, Stream
-from tenter.journal.summary import SHOWN, StreamSummary, summarise
+from tenter.journal.summary import StreamSummary, summarise
 
-_SHOWN: Final = ("name", "status", "started", "ended", "holder", "cancelling", "parent")
+_SHOWN: Final = ("name", "status", "started", "ended", "holder", "cancelling", "parent", "erased")
 """What a listing shows of a stream, by field."""
-_MOST: Final = 1 << 62
-"""More than there are requests."""
 
 
 class Listing:
@@ -28,43 +26,40 @@ class Listing:
         self._stream = stream
         self._summary: StreamSummary | None = None
         self._result_at: int | None = None
-        self._contents: dict[Place, Mapping[str, object]] = {}
-        self._approvals = ApprovalsMemory(self._contents.get)
-        self._is_erased = False
+        self._approvals = ApprovalsMemory(lambda _: None)  # what is asked stands in the entry, which the chain covers
 
     def note(self, record: Recorded) -> None:
-        """The next entry of the stream, with its whole content. One that was erased tells nothing any more."""
+        """The next entry of the stream, with its whole content.
+
+        One that was erased tells nothing any more: the `erased` entry that comes after it does, in the place of all.
+        """
         entry = record.entry
         self._summary = self._summary or StreamSummary(stream=self._stream, started=entry.time)
         if record.erased:
-            self._is_erased = self._is_erased or entry.kind in SHOWN or entry.kind in CHANGING
             return
         self._summary = summarise(self._summary, entry)
         if entry.kind == "result" and self._result_at is None:
             self._result_at = entry.time
         if entry.kind in CHANGING:
-            place = (self._stream, record.sequence)
-            if entry.kind in ("approval_requested", "approval_decided"):
-                self._contents[place] = entry.content
-            self._approvals.note(place, record.sequence, entry)
+            self._approvals.note((self._stream, record.sequence), record.sequence, entry)
+        if entry.kind == "erased":
+            self._approvals.forget(self._stream)
 
     def faults(
-        self, summary: StreamSummary | None, rows: Sequence[ApprovalRow], ended: frozenset[str]
+        self, summary: StreamSummary | None, standing: Sequence[Standing], ended: frozenset[str]
     ) -> Iterator[str]:
-        """In what the listings differ: `summary` and `rows` are what they show of the stream.
+        """In what the listings differ: they show `summary` of the stream, and find its requests by `standing`.
 
         `ended` are the runs around it that are over, or not there any more: these withdraw what is open below them.
-        Where content was erased nothing can be compared.
         """
         if self._summary is None:
             if summary is not None:
                 yield f"it is listed (status {summary.status!r}), and its record has no entry"
         elif summary is None:
             yield "it is not listed"
-        elif not self._is_erased:
+        else:
             yield from self._differing(self._summary, summary)
-        if not self._is_erased:
-            yield from self._of_requests(rows, ended)
+        yield from self._of_requests(standing, ended)
 
     def _differing(self, told: StreamSummary, listed: StreamSummary) -> Iterator[str]:
         for name in _SHOWN:
@@ -75,9 +70,9 @@ class Listing:
                 continue  # an older version let go of a run as soon as it ended
             yield f"the listing has {name} {shown!r}, and the record {should!r}"
 
-    def _of_requests(self, rows: Sequence[ApprovalRow], ended: frozenset[str]) -> Iterator[str]:
-        told = {row.request.id: row for row in self._approvals.page(run=None, state=None, after=None, limit=_MOST)}
-        listed = {row.request.id: row for row in rows}
+    def _of_requests(self, standing: Sequence[Standing], ended: frozenset[str]) -> Iterator[str]:
+        told = {one.id: one for one in self._approvals.standing(self._stream.id)}
+        listed = {one.id: one for one in standing}
         for name in told.keys() - listed.keys():
             yield f"the request {name!r} is on record, and not listed"
         for name in listed.keys() - told.keys():
@@ -86,11 +81,16 @@ class Listing:
             yield from _differing(told[name], listed[name], ended)
 
 
-def _differing(told: ApprovalRow, listed: ApprovalRow, ended: frozenset[str]) -> Iterator[str]:
-    if told.request != listed.request:
-        yield f"the request {told.request.id!r} is listed with another content than it has on record"
-    is_withdrawn = told.state == "open" and listed.state == "withdrawn" and told.request.root_run_id in ended
-    if told.state != listed.state and not is_withdrawn:
-        yield f"the request {told.request.id!r} is listed as {listed.state}, and is {told.state} on record"
-    elif msgspec.to_builtins(told.decision) != msgspec.to_builtins(listed.decision):
-        yield f"the request {told.request.id!r} is listed with another decision than it has on record"
+def _differing(told: Standing, listed: Standing, ended: frozenset[str]) -> Iterator[str]:
+    if told.state == "open" and listed.state == "withdrawn" and told.root in ended:
+        told = msgspec.structs.replace(told, state="withdrawn")
+    if told.state != listed.state:
+        yield f"the request {told.id!r} is listed as {listed.state}, and is {told.state} on record"
+    elif told.decided != listed.decided:
+        yield f"the request {told.id!r} is listed with another decision than it has on record"
+    if told.asked != listed.asked:
+        yield f"the request {told.id!r} is listed with another content than it has on record"
+    if told.time != listed.time:
+        yield f"the request {told.id!r} is listed in another place than its time on record gives it"
+    if told.root != listed.root:
+        yield f"the request {told.id!r} is listed below the run {listed.root!r}, and is below {told.root!r} on record"

@@ -5,29 +5,31 @@ It keeps the canonical form, as the file does, so that what is read back is the 
 
 import itertools
 import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 import msgspec
 
 from tenter.catalogue import ApprovalDecision
-from tenter.journal.approvals import ApprovalRow, ApprovalState, cursor_in, decision_entry
+from tenter.journal.approvals import ApprovalRow, ApprovalState, Standing, cursor_in, decision_entry
 from tenter.journal.approvals_memory import ApprovalsMemory, Place
 from tenter.journal.deciding import judged
-from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, genesis
+from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, genesis, microseconds
 from tenter.journal.references import references
 from tenter.journal.rows import row_id
 from tenter.journal.sealed import Sealed, kept, leave, prepare, seal, unseal
 from tenter.journal.store import HeadMoved, JournalError, Pruned, Strays
-from tenter.journal.summary import StreamSummary, summarise
+from tenter.journal.summary import StreamSummary, erased_entry, summarise
 from tenter.wire import Parts
 
 
 class MemoryStore:
     """Meets `Store` in memory."""
 
-    def __init__(self, key: bytes | None = None) -> None:
-        """Every stream is chained under `key`."""
+    def __init__(self, key: bytes | None = None, now: Callable[[], float] = time.time) -> None:
+        """Every stream is chained under `key`. `now`, seconds since 1970 UTC, dates what is written about erasing."""
         self._key = key
+        self._now = now
         self._entries: dict[Stream, list[Sealed]] = {}
         self._summaries: dict[Stream, StreamSummary] = {}
         self._kept: dict[str, Parts] = {}
@@ -113,6 +115,11 @@ class MemoryStore:
             self._check_open()
             return self._approvals.request(run_id, request_id)
 
+    async def standing(self, run_id: str) -> Sequence[Standing]:
+        with self._lock:
+            self._check_open()
+            return self._approvals.standing(run_id)
+
     async def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
         with self._lock:
             self._check_open()
@@ -133,17 +140,20 @@ class MemoryStore:
         self._check_open()
         return Strays(streams=len(self._entries.keys() - self._summaries.keys()))
 
+    async def unsound(self) -> str:
+        self._check_open()
+        return ""
+
     async def prune(self, *, before: int, erase: bool = False, dry: bool = False) -> Pruned:
         with self._lock:
             self._check_open()
             goes = [stream for stream in self._entries if self._is_over(stream, before)]
-            blank = {stream: self._erased(stream) for stream in goes} if erase else {}
-            goes = [stream for stream in goes if not erase or blank[stream] != self._entries[stream]]
+            goes = [stream for stream in goes if not erase or not self._summaries[stream].erased]
             gone = [
                 sealed for stream in goes for sealed in self._entries[stream] if not erase or sealed.data is not None
             ]
             left = {stream: entries for stream, entries in self._entries.items() if stream not in goes}
-            left |= {stream: blank[stream] for stream in goes if erase}
+            left |= {stream: self._erased(stream) for stream in goes if erase}
             named = self._named(left) if goes else self._kept.keys()
             size = sum(len(sealed.data or b"") for sealed in gone)
             size += sum(len(part) for digest, parts in self._kept.items() if digest not in named for part in parts)
@@ -184,7 +194,9 @@ class MemoryStore:
         self._entries = left
         for stream in goes:
             self._approvals.forget(stream)
-            if not erase:
+            if erase:
+                self._append(stream, [erased_entry(self._summaries[stream], microseconds(self._now()))], None)
+            else:
                 self._pruned.add(stream)
                 del self._summaries[stream]
 

@@ -1,22 +1,28 @@
 """Deletes the runs that ended long ago, and what was kept apart and no entry names any more.
 
 A piece at a time, each in a transaction of its own that is soon over, so that other writers get their turn. It may be
-killed between any two: a run vanishes at once, what is left of it is found by the next pruning. What is named is found
+killed between any two: a run vanishes at once, or is on record as erased before the first of its content goes; what is
+left of it is found by the next pruning. What is named is found
 by reading the whole journal, without a lock; so whatever an append names meanwhile is noted (`renewed`), as long as
 there is a `sweep`. Of two prunings at a time, the one that began last sweeps.
 """
 
 import itertools
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
 import msgspec
 
+from tenter.journal.entry import genesis
+from tenter.journal.key import key_number, key_of
 from tenter.journal.references import references
-from tenter.journal.rows import blob, one, row_ids
+from tenter.journal.rows import INSERT, blob, entry_row, last_of, one, row_id, row_ids
+from tenter.journal.sealed import prepare, seal
 from tenter.journal.store import Pruned
+from tenter.journal.streams_table import keyed, show, summary_at
+from tenter.journal.summary import erased_entry
 
 PIECE_ROWS: Final = 1000
 PIECE_BYTES: Final = 1_000_000
@@ -58,24 +64,30 @@ Pieces = Generator[Pruned, None, None]
 """What each piece deleted. Whoever takes them one by one decides when the next one is done."""
 
 
-def pruning(connection: sqlite3.Connection, wanted: Wanted) -> Pieces:
-    """Delete what is wanted, piece by piece. Raises sqlite3.Error, and nothing of that piece is done then."""
-    work = _Work(connection, wanted)
+def pruning(connection: sqlite3.Connection, wanted: Wanted, *, key: bytes | None, now: int) -> Pieces:
+    """Delete what is wanted, piece by piece. Raises sqlite3.Error, and nothing of that piece is done then.
+
+    What is written about erasing has the time `now` (microseconds), and is chained under `key` where the stream is.
+    """
+    work = _Work(connection, wanted, key, now)
     yield from work.dry() if wanted.dry else work.real()
 
 
 class _Work:
     """One pruning. `_number` is that of its sweep; once another pruning has begun one, this one stops sweeping."""
 
-    def __init__(self, connection: sqlite3.Connection, wanted: Wanted) -> None:
+    def __init__(self, connection: sqlite3.Connection, wanted: Wanted, key: bytes | None, now: int) -> None:
         self._connection = connection
         self._wanted = wanted
+        self._key = key
+        self._now = now
         self._named = f"temp.named_{next(_names)}"  # two may share a connection
         self._number = 0
         self._read = 0
         """Bytes read since the last piece of reading was over."""
 
     def real(self) -> Pieces:
+        yield from self._left()
         connection = self._connection
         left = "SELECT EXISTS (SELECT 1 FROM pruned) OR EXISTS (SELECT 1 FROM sweep)"
         if not self._ended(0, 1) and not one(connection, left):
@@ -100,6 +112,7 @@ class _Work:
         connection.execute(f"DROP TABLE {self._named}")
 
     def dry(self) -> Pieces:
+        yield from self._left()
         connection, after = self._connection, 0
         runs = f"{self._named}_runs"
         connection.execute(f"CREATE TABLE {self._named} (digest BLOB PRIMARY KEY) WITHOUT ROWID")
@@ -121,10 +134,20 @@ class _Work:
 
     def _ended(self, after: int, limit: int) -> Sequence[int]:
         """The numbers above `after` of runs that are to go."""
-        erased = "AND erased = 0" if self._wanted.erase else ""
-        values = {"before": self._wanted.before, "after": after, "limit": limit}
-        rows = self._connection.execute(f"{ENDED} {erased} ORDER BY number LIMIT :limit", values)
+        may = "AND erased < 2 AND keyed IN (0, :key)" if self._wanted.erase else ""
+        rows = self._connection.execute(f"{ENDED} {may} ORDER BY number LIMIT :limit", self._values(after, limit))
         return [number for (number,) in rows.fetchall()]
+
+    def _left(self) -> Pieces:
+        """Tell of the runs that are left as their key was not given."""
+        if self._wanted.erase:
+            statement = f"SELECT count(*) FROM ({ENDED} AND erased < 2 AND keyed NOT IN (0, :key) LIMIT :limit)"
+            (count,) = self._connection.execute(statement, self._values(0, -1)).fetchone()
+            if count:
+                yield Pruned(left=count)
+
+    def _values(self, after: int, limit: int) -> Mapping[str, int]:
+        return {"before": self._wanted.before, "after": after, "limit": limit, "key": key_number(self._key)}
 
     def _take_away(self) -> Pieces:
         """Take the runs from the listing; their entries, which nobody finds any more, are left to delete."""
@@ -147,7 +170,7 @@ class _Work:
             done, rows = Pruned(), 0
             with self._transaction():
                 while _is_small(done, rows) and (row := connection.execute(left).fetchone()):
-                    found = self._content_rows(row[0], "")
+                    found = self._content_rows(row_ids(row[0]), "")
                     connection.executemany("DELETE FROM entries WHERE id = ?", [(row_id,) for row_id, _ in found])
                     done += Pruned(entries=len(found), bytes=sum(size for _, size in found))
                     rows += 1 + len(found)
@@ -156,26 +179,44 @@ class _Work:
             yield done
 
     def _erase(self) -> Pieces:
-        connection, after = self._connection, 0
-        while numbers := self._ended(after, 1):
+        connection, after, numbers = self._connection, 0, self._ended(0, 1)
+        while numbers:
             done, rows = Pruned(), 0
             with self._transaction():
-                while _is_small(done, rows) and numbers:
-                    found = self._content_rows(numbers[0], "AND content IS NOT NULL")
+                while _is_small(done, rows) and (numbers := self._ended(after, 1)):
+                    before, mark = row_ids(numbers[0])[0], self._mark(numbers[0])
+                    found = self._content_rows((before, mark - 1), "AND content IS NOT NULL")
                     blank = [(row_id,) for row_id, _ in found]
                     connection.executemany("UPDATE entries SET content = NULL WHERE id = ?", blank)
                     done += Pruned(runs=int(not found), entries=len(found), bytes=sum(size for _, size in found))
                     rows += 1 + len(found)
                     if not found:
-                        self._forget_approvals(numbers[0])
-                        connection.execute("UPDATE streams SET erased = 1 WHERE number = ?", numbers)
-                        after, numbers = numbers[0], self._ended(numbers[0], 1)
+                        connection.execute("UPDATE streams SET erased = 2 WHERE number = ?", numbers)
+                        after = numbers[0]
             yield done
 
-    def _content_rows(self, number: int, where: str) -> Sequence[tuple[int, int]]:
-        """The ids of a stream's next rows, each with the size of its content, as many as make a piece."""
+    def _mark(self, number: int) -> int:
+        """The row of the entry that says that the content of those before it is erased. It is written at the first."""
+        connection, mark = self._connection, "AND kind = 'erased' ORDER BY id DESC LIMIT 1"
+        row = connection.execute(f"SELECT id FROM entries WHERE id > ? AND id <= ? {mark}", row_ids(number)).fetchone()
+        if row is not None:
+            return row[0]
+        summary = summary_at(connection, number)
+        stream, entry = summary.stream, erased_entry(summary, self._now)
+        key = key_of(stream, keyed(connection, number), self._key)
+        (sealed,) = seal(last_of(connection, number) or genesis(stream), prepare([entry]), key)
+        connection.execute(INSERT, entry_row(number, sealed))
+        show(connection, number, [entry])
+        self._forget_approvals(number)
+        return row_id(number, sealed.sequence)
+
+    def _content_rows(self, between: tuple[int, int], where: str) -> Sequence[tuple[int, int]]:
+        """The ids of the next rows above the one and up to the other, each with the size of its content.
+
+        They are as many as make a piece.
+        """
         statement = f"SELECT id, ifnull(length(content), 0) FROM entries WHERE id > ? AND id <= ? {where} ORDER BY id"
-        rows = self._connection.execute(f"{statement} LIMIT {PIECE_ROWS}", row_ids(number)).fetchall()
+        rows = self._connection.execute(f"{statement} LIMIT {PIECE_ROWS}", between).fetchall()
         return _up_to_a_piece(rows)
 
     def _forget_approvals(self, number: int) -> None:

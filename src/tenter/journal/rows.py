@@ -101,11 +101,12 @@ def content_of(connection: sqlite3.Connection, row: int) -> dict[str, object] | 
 
 def kept_parts(connection: sqlite3.Connection, digest: str) -> Parts:
     """What was kept apart for `digest`. Raises `CanonicalError` where it is missing."""
-    rows = connection.execute("SELECT data FROM kept WHERE digest = ? ORDER BY part", (blob(digest),))
-    parts = tuple([data for (data,) in rows])
-    if not parts:
+    rows = connection.execute("SELECT part, data FROM kept WHERE digest = ? ORDER BY part", (blob(digest),)).fetchall()
+    if not rows:
         raise CanonicalError(f"{digest!r}, which an entry names, is missing")
-    return parts
+    if [part for part, _ in rows] != list(range(len(rows))):  # pruning reads them from 0 up
+        raise CanonicalError(f"of {digest!r}, which an entry names, a part is missing")
+    return tuple([data for _, data in rows])
 
 
 def blob(digest: str) -> bytes:

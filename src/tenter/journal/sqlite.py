@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from tenter.catalogue import ApprovalDecision
-from tenter.journal.approvals import ApprovalRow, ApprovalState, cursor_in
+from tenter.journal.approvals import ApprovalRow, ApprovalState, Standing, cursor_in
 from tenter.journal.database import Database
 from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind
 from tenter.journal.log import Log
@@ -147,6 +147,9 @@ class SqliteStore:
     async def request(self, run_id: str, request_id: str) -> ApprovalRow | None:
         return await self._look(partial(self._database.request, run_id, request_id))
 
+    async def standing(self, run_id: str) -> Sequence[Standing]:
+        return await self._look(partial(self._database.standing, run_id))
+
     async def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
         def decide() -> ApprovalDecision:
             with self._database.patience(create=False):
@@ -160,6 +163,9 @@ class SqliteStore:
 
     async def strays(self) -> Strays:
         return await self._look(self._database.strays)
+
+    async def unsound(self) -> str:
+        return await self._look(self._database.unsound)
 
     async def prune(self, *, before: int, erase: bool = False, dry: bool = False) -> Pruned:
         pieces, pruned = self._database.prune(Wanted(before=before, erase=erase, dry=dry)), Pruned()

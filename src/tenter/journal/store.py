@@ -10,7 +10,7 @@ from typing import Final, Literal, Protocol
 import msgspec
 
 from tenter.catalogue import ApprovalDecision
-from tenter.journal.approvals import ApprovalRow, ApprovalState
+from tenter.journal.approvals import ApprovalRow, ApprovalState, Standing
 from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind
 from tenter.journal.summary import StreamSummary
 
@@ -52,9 +52,16 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 0
     entries: int = 0
     bytes: int = 0
+    left: int = 0
+    """So many runs were not erased: what is written about that belongs under their key, which was not given."""
 
     def __add__(self, other: "Pruned") -> "Pruned":
-        return Pruned(runs=self.runs + other.runs, entries=self.entries + other.entries, bytes=self.bytes + other.bytes)
+        return Pruned(
+            runs=self.runs + other.runs,
+            entries=self.entries + other.entries,
+            bytes=self.bytes + other.bytes,
+            left=self.left + other.left,
+        )
 
 
 class Strays(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +71,8 @@ class Strays(msgspec.Struct, frozen=True, kw_only=True):
     """So many streams have entries."""
     requests: int = 0
     """So many requests are listed whose run is not."""
+    doomed: int = 0
+    """So many streams are listed, and the next pruning would delete their entries."""
 
 
 class Store(Protocol):
@@ -134,6 +143,10 @@ class Store(Protocol):
         """
         ...
 
+    async def standing(self, run_id: str) -> Sequence[Standing]:
+        """What is kept of all that the run itself ever asked, by id. It reads no entry. Raises `JournalError`."""
+        ...
+
     async def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
         """Record the decision in the stream of the run that asks, once, and return it; it is on disk then.
 
@@ -158,11 +171,20 @@ class Store(Protocol):
         """
         ...
 
+    async def unsound(self) -> str:
+        """What is wrong with what the store keeps its entries in, beside them; empty where nothing is.
+
+        For a file: its tables are not those that were made, or an index lacks a row. It reads all of it. Raises
+        `JournalError`.
+        """
+        ...
+
     async def prune(self, *, before: int, erase: bool = False, dry: bool = False) -> Pruned:
         """Delete the runs that ended before that time (microseconds), and what was kept apart and nothing names.
 
         A run has ended with its first terminal `status`, also where no `result` came after it.
         To `erase` deletes only the content of their entries, so that their chains still hold; they ask nobody any more.
+        An `erased` entry at the end of each, written first, says so; a run under a key that was not given is left.
         A run that has not ended, waits or is held stays, and one whose parent has not ended. Other writers get their
         turn meanwhile. One that is stopped half-way goes on when it is called again; a stream that was pruned takes no
         more entries of those who knew it. When `dry` nothing is deleted. Raises `JournalError`.

@@ -13,7 +13,7 @@ from tenter.journal.rows import one, place, row_ids
 from tenter.journal.store import Strays
 from tenter.journal.summary import SHOWN, StreamSummary, summarise
 
-_COLUMNS: Final = "kind, id, name, status, started, ended, holder, cancelling, parent"
+_COLUMNS: Final = "kind, id, name, status, started, ended, holder, cancelling, parent, erased"
 
 
 def number_of(connection: sqlite3.Connection, stream: Stream) -> int | None:
@@ -57,15 +57,20 @@ def show(connection: sqlite3.Connection, number: int, entries: Sequence[Entry]) 
     shown = [entry for entry in entries if entry.kind in SHOWN]
     if not shown:
         return
-    found = connection.execute(f"SELECT {_COLUMNS} FROM streams WHERE number = ?", (number,)).fetchone()
-    summary = _summary(found)
+    summary = summary_at(connection, number)
     for entry in shown:
         summary = summarise(summary, entry)
-    row = (summary.name, summary.status, summary.ended, summary.holder, summary.cancelling, summary.parent, number)
+    row = (summary.name, summary.status, summary.ended, summary.holder, summary.cancelling, summary.parent)
     connection.execute(
-        "UPDATE streams SET name = ?, status = ?, ended = ?, holder = ?, cancelling = ?, parent = ? WHERE number = ?",
-        row,
+        "UPDATE streams SET name = ?, status = ?, ended = ?, holder = ?, cancelling = ?, parent = ?,"
+        " erased = max(erased, ?) WHERE number = ?",
+        (*row, summary.erased, number),
     )
+
+
+def summary_at(connection: sqlite3.Connection, number: int) -> StreamSummary:
+    """What a listing shows of the stream with that number, which was not pruned."""
+    return _summary(connection.execute(f"SELECT {_COLUMNS} FROM streams WHERE number = ?", (number,)).fetchone())
 
 
 def summary_of(connection: sqlite3.Connection, stream: Stream) -> StreamSummary | None:
@@ -96,18 +101,19 @@ def cancelling(connection: sqlite3.Connection) -> frozenset[str]:
 
 def strays(connection: sqlite3.Connection) -> Strays:
     """As `Store.strays`. It reads one entry of each stream."""
-    known = "SELECT EXISTS (SELECT 1 FROM streams WHERE number = ?1) OR EXISTS (SELECT 1 FROM pruned WHERE number = ?1)"
+    known = "SELECT EXISTS (SELECT 1 FROM streams WHERE number = ?) OR EXISTS (SELECT 1 FROM pruned WHERE number = ?)"
     found, after = 0, -1
     while (row := connection.execute("SELECT min(id) FROM entries WHERE id > ?", (after,)).fetchone())[0] is not None:
         number = place(row[0])[0]
-        found += not connection.execute(known, (number,)).fetchone()[0]
+        found += not connection.execute(known, (number, number)).fetchone()[0]
         after = row_ids(number)[1]
     asking = "SELECT count(*) FROM approvals WHERE run NOT IN (SELECT id FROM streams WHERE kind = 'run')"
-    return Strays(streams=found, requests=one(connection, asking))
+    doomed = "SELECT count(*) FROM pruned WHERE number IN (SELECT number FROM streams)"
+    return Strays(streams=found, requests=one(connection, asking), doomed=one(connection, doomed))
 
 
-def _summary(row: tuple[StreamKind, str, str, str, int, int | None, str, int, str]) -> StreamSummary:
-    kind, identifier, name, status, started, ended, holder, is_cancelling, parent = row
+def _summary(row: tuple[StreamKind, str, str, str, int, int | None, str, int, str, int]) -> StreamSummary:
+    kind, identifier, name, status, started, ended, holder, is_cancelling, parent, erased = row
     return StreamSummary(
         stream=Stream(kind, identifier),
         name=name,
@@ -117,4 +123,5 @@ def _summary(row: tuple[StreamKind, str, str, str, int, int | None, str, int, st
         holder=holder,
         cancelling=bool(is_cancelling),
         parent=parent,
+        erased=bool(erased),
     )

@@ -12,7 +12,7 @@ import msgspec
 from tenter.journal.entry import Entry, Stream
 from tenter.wire import Document
 
-SHOWN: Final = frozenset({"run", "resumed", "released", "status", "result", "cancel_requested"})
+SHOWN: Final = frozenset({"run", "resumed", "released", "status", "result", "cancel_requested", "erased"})
 """The kinds of entries that change a summary."""
 
 TERMINAL: Final = frozenset({"completed", "blocked", "escalated", "failed", "cancelled"})
@@ -40,6 +40,8 @@ class StreamSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody asked that it be cancelled, and it is not over. A claim takes nothing of that back."""
     parent: str = ""
     """The run that spawned it: `envelope.parent_run_id` of its `run` entry."""
+    erased: bool = False
+    """The content of its entries was erased, and an `erased` entry says so."""
 
     @property
     def is_over(self) -> bool:
@@ -54,6 +56,22 @@ class StreamSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Since(msgspec.Struct):
     since: int
+
+
+class _Left(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of an `erased` entry: the fields of the summary that no entry tells any more."""
+
+    name: str
+    status: str
+    ended: int | None
+    holder: str
+    parent: str
+
+
+def erased_entry(summary: StreamSummary, time: int) -> Entry:
+    """What is written at the end of a stream before the content of all entries before it is erased."""
+    left = {name: getattr(summary, name) for name in _Left.__struct_fields__}
+    return Entry(kind="erased", time=time, content=left)
 
 
 def summarise(summary: StreamSummary, entry: Entry) -> StreamSummary:
@@ -75,6 +93,8 @@ def summarise(summary: StreamSummary, entry: Entry) -> StreamSummary:
             summary = _over(summary, _text(entry.content, "status"), entry)
         case "cancel_requested":
             summary = msgspec.structs.replace(summary, cancelling=not summary.is_over)
+        case "erased":
+            summary = _erased(summary, entry)
         case _:
             pass
     return summary
@@ -96,6 +116,14 @@ def _standing(summary: StreamSummary, status: str) -> StreamSummary:
 def _over(summary: StreamSummary, status: str, entry: Entry) -> StreamSummary:
     ended = entry.time if summary.ended is None else summary.ended
     return msgspec.structs.replace(summary, status=status, ended=ended, cancelling=False)
+
+
+def _erased(summary: StreamSummary, entry: Entry) -> StreamSummary:
+    try:
+        left = msgspec.structs.asdict(msgspec.convert(dict(entry.content), _Left))
+    except msgspec.ValidationError:  # not one of ours
+        left = {}
+    return msgspec.structs.replace(summary, **left, erased=True)
 
 
 def _parent(entry: Entry) -> str:

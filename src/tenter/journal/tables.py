@@ -5,6 +5,7 @@ What streams and approvals show is derived from entries, so a step fills what it
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from typing import Final
 
 from tenter.journal.approvals import Over, change
@@ -29,6 +30,8 @@ CREATE INDEX IF NOT EXISTS streams_by_kind ON streams (kind);
 CREATE INDEX IF NOT EXISTS streams_cancelling ON streams (id) WHERE cancelling = 1 AND kind = 'run';
 CREATE INDEX IF NOT EXISTS streams_ended ON streams (ended) WHERE ended IS NOT NULL AND kind = 'run';
 """
+"""`erased` is 1 once that is on record, and 2 when nothing is left to erase."""
+
 _ENTRIES: Final = """
 CREATE TABLE IF NOT EXISTS entries (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, version INTEGER NOT NULL, time INTEGER NOT NULL,
@@ -70,6 +73,26 @@ def make(connection: sqlite3.Connection) -> None:
         for step in _STEPS[found - 1 :]:
             step(connection)
     connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def unsound(connection: sqlite3.Connection) -> str:
+    """What is wrong with the file itself, in words: its tables are others than `make` makes, or an index lacks a row.
+
+    Empty where nothing is. It reads the whole file. Raises sqlite3.Error.
+    """
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        make(fresh)
+        other = {name for name, _ in _shape(fresh) ^ _shape(connection)}
+    if other:
+        return f"other tables, indexes or triggers than tenter makes: {', '.join(sorted(other))}"
+    (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    return "" if found == "ok" else found
+
+
+def _shape(connection: sqlite3.Connection) -> set[tuple[str, str]]:
+    """What is in the file, by name, each with its statement as far as that matters."""
+    rows = connection.execute("SELECT name, ifnull(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'")
+    return {(name, "".join(text.replace("IF NOT EXISTS ", "").replace('"', "").split())) for name, text in rows}
 
 
 def version(connection: sqlite3.Connection) -> int:

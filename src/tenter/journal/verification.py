@@ -2,16 +2,15 @@
 
 A chain alone tells what was changed in the middle. What was cut off at the end, or written anew from some entry on by
 somebody who can compute the chain, only a head kept elsewhere tells, or a key. What listings show of the stream no
-chain covers: that is compared with its entries.
+chain covers: that is compared with its entries. Content may be gone only where a later entry says that it was erased.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
 from itertools import islice
 from typing import Final
 
 import msgspec
 
-from tenter.journal.approvals import ApprovalRow
 from tenter.journal.entry import Head, Stream, flaw, genesis
 from tenter.journal.listing import Listing
 from tenter.journal.paging import every_request
@@ -77,6 +76,8 @@ class _Chain:
     def __init__(self, stream: Stream, key: bytes | None, expect: str | None) -> None:
         self.head = genesis(stream)
         self.erased = 0
+        self._bare: int | None = None
+        """The first entry without content that no entry after it accounts for."""
         self.expected_at = 0 if expect == self.head.hash else None
         self._stream = stream
         self._key = key
@@ -88,29 +89,44 @@ class _Chain:
             if (why := flaw(record, self.head, self._key)) is not None:
                 return f"entry {self.head.sequence + 1} does not hold: {why}"
             self.head, self.erased = record.head, self.erased + record.erased
+            if record.erased:
+                self._bare = self._bare or record.sequence
+            elif record.entry.kind == "erased":
+                self._bare = None
             if self.head.hash == self._expect:
                 self.expected_at = self.head.sequence
             listing.note(record)
-        return None
+        if self._bare is None:
+            return None
+        return f"entry {self._bare} has no content, and no entry after it says that it was erased"
 
 
 async def _unlike(store: Store, stream: Stream, listing: Listing) -> str | None:
     """In what the listings differ from the entries. Raises JournalError."""
     summary = await store.summary(stream)
+    standing = await store.standing(stream.id) if stream.kind == "run" else ()
+    around = {one.root for one in standing} - {stream.id}
+    ended = frozenset([run for run in around if await _is_over(store, run)])
+    told = list(islice(listing.faults(summary, standing, ended), MOST_TOLD))
+    if not told and stream.kind == "run":
+        told = [fault async for fault in _strange(store, stream.id)]
+    return "; ".join(told) or None
+
+
+async def _strange(store: Store, run: str) -> AsyncIterator[str]:
+    """What is listed below the run and is not one of it. Raises JournalError."""
     try:
-        rows: Sequence[ApprovalRow] = await every_request(store, stream.id) if stream.kind == "run" else ()
+        rows = await every_request(store, run)
     except JournalError as error:
         if error.trouble != "damaged":
             raise
-        return f"what it, or a run below it, asked for cannot be listed: {error}"
-    strange = [one.request for one in rows if stream.id not in (one.request.run_id, one.request.root_run_id)]
-    if strange:
-        return f"the request {strange[0].id!r} is listed here, and is one of the run {strange[0].run_id!r}"
-    own = [one for one in rows if one.request.run_id == stream.id]
-    around = {one.request.root_run_id for one in own} - {"", stream.id}
-    ended = frozenset([run for run in around if await _is_over(store, run)])
-    told = list(islice(listing.faults(summary, own, ended), MOST_TOLD))
-    return "; ".join(told) or None
+        yield f"what it, or a run below it, asked for cannot be listed: {error}"
+        return
+    for row in rows:
+        request = row.request
+        if run not in (request.run_id, request.root_run_id):
+            yield f"the request {request.id!r} is listed here, and is one of the run {request.run_id!r}"
+            return
 
 
 async def _is_over(store: Store, run: str) -> bool:
