@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.harness.world import BOTH, act, acted, acting, processes
+from tests.harness.world import BOTH, act, acted, acting, journal, of_kind, processes, project
 
-from tenter import Suspend, hook
-from tenter.catalogue import HelpRequestedEvent, ToolCallEvent
+from tenter import Retry, Suspend, hook
+from tenter.catalogue import HelpRequestedEvent, ModelRequestEvent, ModelResponseEvent, ToolCallEvent
 
 
 @pytest.mark.promise(10)
@@ -55,3 +55,30 @@ async def test_who_is_told_of_a_request_finds_it_on_record_and_can_decide_at_onc
     async with processes(acting(tmp_path, act("a"), "Done.", tool={"risk": "high"}), kind) as made:
         result = await made.harness(quick).run("work", "go")
     assert (result.status, acted(tmp_path)) == ("completed", ["a"])
+
+
+@pytest.mark.promise(10)
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize("second", ["approve", "reject"])
+async def test_an_approval_of_a_request_to_a_model_does_not_answer_the_same_one_that_is_made_again(
+    tmp_path: Path, kind: str, second: str
+) -> None:
+    @hook("model.before", name="look")
+    def look(event: ModelRequestEvent) -> Suspend:
+        return Suspend("may it be sent?")
+
+    @hook("model.after", name="again")
+    def again(event: ModelResponseEvent) -> Retry | None:
+        return Retry("not that one") if event.op.pass_ == 2 else None
+
+    async with processes(project(tmp_path), kind) as made:
+        first = await made.harness(look, again).run("work", "go")
+        await made.harness().approve(first.run_id, by="ada")
+        asked = await made.harness(look, again).resume(first.run_id)
+        assert asked.status == "awaiting_approval"
+        assert {one.path for one in (*first.approvals, *asked.approvals)} == {"1.llm.invoked.0"}
+        await getattr(made.harness(), second)(first.run_id, by="grace")
+        result = await made.harness(look, again).resume(first.run_id)
+        said = of_kind(await journal(made.store, first.run_id), "approval_decided")
+    assert (result.status, result.output) == (("completed", "Done.") if second == "approve" else ("blocked", None))
+    assert [(one["decision"], one["by"]) for one in said] == [("approve", "ada"), (second, "grace")]

@@ -1,18 +1,36 @@
 """Budgets (D§11): what a run may use is reserved before and settled after, and no call is made beyond it."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.harness.world import BOTH, act, acted, acting, calls, processes, project, spawn, spawning
+from tests.harness.world import (
+    BOTH,
+    act,
+    acted,
+    acting,
+    calls,
+    cut,
+    journal,
+    lines,
+    of_kind,
+    processes,
+    project,
+    spawn,
+    spawning,
+)
 
-from tenter import Block, RunResult, Suspend, hook
-from tenter.catalogue import Budgets, Limits, ModelRequestEvent, RunStartEvent, ToolCallEvent
+from tenter import Block, Harness, RunResult, Suspend, hook
+from tenter.catalogue import Budgets, Limits, ModelRequestEvent, RunStartEvent, ToolCallEvent, ToolResultEvent
+from tenter.journal import MemoryStore
 from tenter.kernel import Outcome
 from tenter.testing import FakeClock, assert_trace
 
 USE: dict[str, object] = {"usage": {"input_tokens": 60, "output_tokens": 40}}
+
+ACTING = "acting 1.tool.invoked"
 
 
 def task(**budgets: object) -> dict[str, object]:
@@ -182,6 +200,34 @@ async def test_calls_side_by_side_do_not_use_more_than_there_is(tmp_path: Path) 
     assert len(acted(tmp_path)) == 2
 
 
+@pytest.mark.promise(9)
+@pytest.mark.parametrize("last", "abc")
+async def test_calls_that_another_process_had_begun_leave_nothing_to_those_beside_them(
+    tmp_path: Path, last: str
+) -> None:
+    others = asyncio.Event()
+
+    @hook("tool.before", name="last_comes_last")
+    async def last_comes_last(event: ToolCallEvent) -> None:
+        if event.call.arguments["mark"] == last and not others.is_set():
+            await asyncio.wait_for(others.wait(), 5)
+
+    @hook("tool.after", name="others_ended")
+    def others_ended(event: ToolResultEvent) -> None:
+        others.set()
+
+    settings = task(tool_calls=2)
+    settings["tasks"]["work"]["parallel_tools"] = True  # type: ignore[index]  # a table that was made here
+    path = acting(tmp_path, act("a", "b", "c"), "Done.", settings=settings, tool={"idempotent": True})
+    hooks, source, store = [last_comes_last, others_ended], MemoryStore(), MemoryStore()
+    result = await Harness.from_file(path, hooks=hooks, store=source).run("work", "go")
+    begun = [n for n, line in enumerate(lines(await journal(source, result.run_id)), 1) if line.startswith(ACTING)]
+    await cut(source, result.run_id, begun[1], store)
+    (tmp_path / "acted").unlink()
+    assert_exceeded(await Harness.from_file(path, hooks=hooks, store=store).resume(result.run_id), "2 tool calls")
+    assert sorted(acted(tmp_path)) == sorted({*"abc"} - {last})
+
+
 async def test_the_same_call_with_the_same_result_for_ever_is_refused_and_then_ends_the_run(tmp_path: Path) -> None:
     turn = calls(("list_dir", {"path": "."}))
     told: list[str] = []
@@ -237,3 +283,28 @@ async def test_what_a_hook_ended_before_it_was_done_uses_nothing_and_is_no_attem
             result = await made.harness(look).resume(result.run_id)
     assert (result.status, set(attempts)) == ("completed", {1})
     assert acted(tmp_path) == (["b"] if isinstance(answer, Block) else ["a", "b"])
+
+
+async def test_calls_side_by_side_are_counted_in_their_order_also_when_the_run_is_gone_on_with(tmp_path: Path) -> None:
+    other = asyncio.Event()
+
+    @hook("tool.before", name="other_first")
+    async def other_first(event: ToolCallEvent) -> None:
+        if event.op.path == "1.tool.invoked.0":
+            await asyncio.wait_for(other.wait(), 5)
+
+    @hook("tool.after", name="other_ended")
+    def other_ended(event: ToolResultEvent) -> None:
+        other.set()
+
+    settings = task()
+    settings["tasks"]["work"]["parallel_tools"] = True  # type: ignore[index]  # a table that was made here
+    path = acting(tmp_path, act("a", "b"), *[act("a")] * 6, "Done.", settings=settings)
+    hooks, source, store = [other_first, other_ended], MemoryStore(), MemoryStore()
+    result = await Harness.from_file(path, hooks=hooks, store=source).run("work", "go")
+    records = await journal(source, result.run_id)
+    await cut(source, result.run_id, lines(records).index("started 5.llm.invoked.0"), store)
+    await Harness.from_file(path, hooks=hooks, store=store).resume(result.run_id)
+    for one in (records, await journal(store, result.run_id)):
+        refused = [content["path"] for content in of_kind(one, "finished") if content.get("code") == "repeated_call"]
+        assert refused == ["7.tool.invoked.0"]

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.harness.world import act, acting, cut, journal, spawn, spawning
+from tests.harness.world import act, acting, calls, journal, spawn, spawning
 
 from tenter import Block, Escalate, Harness, Hook, Retry, RunResult, hook
 from tenter.catalogue import (
+    ApprovalDecision,
     ApprovalRequest,
     ApprovalResolvedEvent,
     HelpRequestEvent,
@@ -25,7 +26,7 @@ from tenter.catalogue import (
     ToolResultEvent,
 )
 from tenter.harness.setup import Given, set_up
-from tenter.journal import MemoryStore, Stream
+from tenter.journal import Entry, Head, MemoryStore, Stream
 from tenter.testing import FakeClock, FakeRandom
 
 RISKY = {"risk": "high"}
@@ -44,7 +45,7 @@ class Kind:
 
     def write(self, folder: Path) -> Path:
         if self.child:
-            return spawning(folder, self.turns, self.child, settings={"tool": self.tool})
+            return spawning(folder, self.turns, self.child, settings={"tool": self.tool, "work": self.work})
         base = {"version": 3, "model": "default", "instructions": "Do it.", "tools": ["act"]}
         return acting(folder, *self.turns, tool=self.tool, settings={"tasks": {"work": {**base, **self.work}}})
 
@@ -116,6 +117,13 @@ KINDS: Mapping[str, Kind] = {
     "rejected, one of two": Kind(
         turns=(act("a", "b"), "Done."), tool=RISKY, work={"parallel_tools": True}, answers=["approve", "reject"]
     ),
+    "rejected, beside a sub-run that waits": Kind(
+        turns=(calls(("act", {"mark": "a"}), ("spawn_subtask", {"task": "part", "input": "x"})), "Done."),
+        child=PART,
+        tool=RISKY,
+        work={"tools": ["act"], "parallel_tools": True},
+        answers=["reject"],
+    ),
     "repaired": Kind(turns=("one", "Done."), hooks=[once_more]),
     "retried": Kind(turns=FLAKY, tool={"idempotent": True}),
     "rewritten": Kind(tool=RISKY, hooks=[rewrites, rewrites_after], answers=["approve"]),
@@ -181,14 +189,32 @@ async def brought_on(
     return result
 
 
-async def left_after(source: MemoryStore, run_id: str, entries: int) -> MemoryStore:
-    """The journal as the run's process left it; sub-runs as they came to be."""
-    store = MemoryStore()
-    for summary in await source.streams("run"):
-        if summary.stream.id != run_id:
-            await store.append(summary.stream, [one.entry for one in await journal(source, summary.stream.id)])
-    await cut(source, run_id, entries, store)
-    return store
+class Kept(MemoryStore):
+    """Keeps its entries in the order in which they came, those of a run and of its sub-runs together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[tuple[Stream, Entry]] = []
+
+    async def append(
+        self, stream: Stream, entries: Sequence[Entry], *, durable: bool = False, expected_head: str | None = None
+    ) -> Head:
+        head = await super().append(stream, entries, durable=durable, expected_head=expected_head)
+        self.kept.extend((stream, entry) for entry in entries)
+        return head
+
+    async def decide(self, decision: ApprovalDecision) -> ApprovalDecision:
+        decided = await super().decide(decision)
+        stream = Stream("run", decision.run_id)
+        self.kept.append((stream, (await journal(self, stream.id))[-1].entry))
+        return decided
+
+    async def left_after(self, entries: int) -> MemoryStore:
+        """The journal as its process left it that ended there."""
+        store = MemoryStore()
+        for stream, entry in self.kept[:entries]:
+            await store.append(stream, [entry])
+        return store
 
 
 @pytest.mark.promise(9)
@@ -198,16 +224,16 @@ async def test_a_run_comes_to_its_end_wherever_its_process_ended_and_tells_of_it
 ) -> None:
     kind = KINDS[name]
     process = processes_of(kind, kind.write(tmp_path))
-    source, ends = MemoryStore(), Ends()
+    source, ends = Kept(), Ends()
     whole = await brought_on(process, source, await process(source, ends).run("work"), kind.answers, ends)
     run_id = whole.run_id
     assert ends.of(run_id) == [whole.status]
-    records = await journal(source, run_id)
-    told = max(place for place, one in enumerate(records) if one.entry.kind == "finished")
+    own = [entry if stream.id == run_id else None for stream, entry in source.kept]
+    told = max(place for place, entry in enumerate(own) if entry is not None and entry.kind == "finished")
     for entries in range(1, told + 1):
         (tmp_path / "acted").unlink(missing_ok=True)
-        store, heard = await left_after(source, run_id, entries), Ends()
-        is_over = any(_ends(one.entry.content) for one in records[:entries] if one.entry.kind == "status")
+        store, heard = await source.left_after(entries), Ends()
+        is_over = any(_ends(entry.content) for entry in own[:entries] if entry is not None and entry.kind == "status")
         begun = await process(store, heard).resume(run_id)
         result = await brought_on(process, store, begun, kind.answers or ["approve"] * 2, heard)
         assert heard.of(run_id) == [result.status], entries

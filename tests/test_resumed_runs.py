@@ -21,9 +21,12 @@ from tests.harness.world import (
     spawning,
 )
 
-from tenter import Harness, Hook, RunResult, hook
+from tenter import Harness, Hook, RunResult, Suspend, hook
 from tenter.catalogue import (
+    ActivityFailedEvent,
     ErrorInfo,
+    HelpRequestedEvent,
+    ModelRequestEvent,
     PersistenceWriteEvent,
     RunEndEvent,
     RunErrorEvent,
@@ -230,6 +233,55 @@ async def test_each_checkpoint_of_a_run_has_an_op_of_its_own_whatever_process_st
     assert (result.status, len(stored), len(set(stored))) == ("completed", 2, 2)
 
 
+async def test_a_run_that_was_about_to_be_cancelled_is_gone_on_with_as_often_as_it_waits(tmp_path: Path) -> None:
+    path = acting(tmp_path, act("a"), act("b"), "Done.", tool=RISKY)
+    source = Halting(begins(TOOL))
+    running = asyncio.create_task(ran(path, source))
+    await asyncio.wait_for(source.reached.wait(), 5)
+    running.cancel()
+    await asyncio.wait({running}, timeout=5)
+    run_id = await only_run(source)
+    store = await left(source, run_id, await after(source, run_id, "finished 1.task.state_changed.1"))
+    result = await go_on(path, store, run_id)
+    for _ in range(2):
+        assert result.status == "awaiting_approval"
+        await Harness.from_file(path, store=store, clock=FakeClock()).approve(run_id, by="ada")
+        result = await go_on(path, store, run_id)
+    assert (result.status, acted(tmp_path)) == ("completed", ["a", "b"])
+
+
+async def test_work_that_was_begun_and_then_asked_for_in_the_next_process_is_no_attempt_in_any(tmp_path: Path) -> None:
+    journals, attempts = [MemoryStore()], list[int | None]()
+    path = project(tmp_path)
+
+    @hook("llm.invoked.in", name="asks")
+    def asks(event: ModelRequestEvent) -> Suspend:
+        return Suspend("may it be sent?")
+
+    @hook("help.requested.post", name="answers", observe=True)
+    async def answers(event: HelpRequestedEvent) -> None:
+        if len(journals) > 1:
+            await Harness.from_file(path, store=journals[-1], clock=FakeClock()).approve(
+                event.envelope.run_id, by="ada"
+            )
+
+    @hook("model.before", name="fails", on_error="fail")
+    def fails(event: ModelRequestEvent) -> None:
+        if event.op.pass_ == 2:
+            raise ValueError("no")
+
+    @hook("activity.failed.pre", name="notes", observe=True)
+    def notes(event: ActivityFailedEvent) -> None:
+        attempts.append(event.attempt)
+
+    hooks = (asks, answers, fails, notes)
+    run_id = (await ran(path, journals[0], *hooks)).run_id
+    for line in ("acting 1.llm.invoked.0", "finished 1.activity.failed.0"):
+        journals.append(await left(journals[-1], run_id, await after(journals[-1], run_id, line)))
+        assert (await go_on(path, journals[-1], run_id, *hooks)).status == "failed"
+    assert attempts == [1]
+
+
 # sub-runs
 
 
@@ -265,6 +317,43 @@ async def test_who_heard_that_a_sub_run_begins_hears_the_end_where_that_cannot_b
     await asyncio.wait({running}, timeout=5)
     assert spans.heard == ["begins", "abandoned"]
     assert running.cancelled() == (error is None)
+
+
+@pytest.mark.promise(5)
+@pytest.mark.parametrize("error", [JournalError("full", "no room"), None], ids=["not taken", "cancelled"])
+async def test_a_sub_run_that_begins_to_wait_as_the_run_around_it_ends_is_brought_to_its_end_and_told_of(
+    tmp_path: Path, error: JournalError | None
+) -> None:
+    def came_to_wait(entry: Entry) -> bool:
+        return entry.kind == "finished" and entry.content.get("outcome") == "waiting"
+
+    spans, store = Spans(), Halting(came_to_wait, error)
+    path = spawning(tmp_path, [spawn("x"), "Done."], [act("a"), "part"], settings={"tool": RISKY})
+    running = asyncio.create_task(ran(path, store, spans))
+    await asyncio.wait_for(store.reached.wait(), 5)
+    if error is None:
+        running.cancel()
+    await asyncio.wait({running}, timeout=5)
+    assert spans.heard == ["begins", "ended"]
+    assert sorted(one.status for one in await store.streams("run")) == ["cancelled", "failed" if error else "cancelled"]
+
+
+@pytest.mark.promise(5)
+async def test_who_heard_that_a_sub_run_begins_hears_of_it_also_where_nothing_can_be_recorded_any_more(
+    tmp_path: Path,
+) -> None:
+    class Full(MemoryStore):
+        is_full = False
+
+        async def append(self, stream: Stream, entries: Sequence[Entry], **how: Any) -> Head:
+            self.is_full |= any(entry.content.get("outcome") == "waiting" for entry in entries)
+            if self.is_full:
+                raise JournalError("full", "no room")
+            return await super().append(stream, entries, **how)
+
+    spans, store = Spans(), Full()
+    path = spawning(tmp_path, [spawn("x"), "Done."], [act("a"), "part"], settings={"tool": RISKY})
+    assert ((await ran(path, store, spans)).status, spans.heard) == ("failed", ["begins", "abandoned"])
 
 
 async def test_a_run_that_waits_tells_who_heard_that_its_sub_run_began(tmp_path: Path) -> None:

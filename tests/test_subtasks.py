@@ -28,6 +28,7 @@ from tenter.catalogue import (
     SubtaskSpawnedEvent,
     SubtaskSpawnEvent,
     ToolCallEvent,
+    Usage,
 )
 from tenter.journal import MemoryStore, Stream
 from tenter.kernel import TenterError
@@ -48,6 +49,7 @@ class Heard(Hook):
         self.tools: list[ToolCallEvent] = []
         self.told: list[str] = []
         self.results: list[SubtaskSpawnedEvent] = []
+        self.ends: list[RunEndEvent] = []
 
     def on_run_start(self, event: RunStartEvent) -> None:
         self.envelopes[event.task.name] = event.envelope
@@ -55,6 +57,7 @@ class Heard(Hook):
 
     def on_run_end(self, event: RunEndEvent) -> None:
         self.heard.append(f"end {event.task.name} {event.status}")
+        self.ends.append(event)
 
     def on_subtask_spawned_pre(self, event: SubtaskSpawnEvent) -> None:
         self.heard.append("spawn")
@@ -297,4 +300,24 @@ async def test_a_sub_run_that_was_cancelled_as_its_process_ended_is_what_the_run
     again = await Harness.from_file(path, hooks=[heard], store=store, clock=FakeClock()).resume(result.run_id)
     assert (again.status, again.output) == ("completed", "All done.")
     assert heard.told[-1].startswith("The task 'part' ended cancelled: how it came to that was not stored")
+    assert [(one.result.model_calls, one.result.tool_calls) for one in heard.results] == [(1, 0)]
     assert heard.heard == ["end part cancelled", "spawned cancelled", "end work completed"]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_what_a_sub_run_used_that_ends_with_the_run_around_it_is_told_of_that(tmp_path: Path, kind: str) -> None:
+    used = {"usage": {"input_tokens": 60, "output_tokens": 40}, "cost_usd": 0.5}
+    asks = {**spawn("first"), "cost_usd": 0}
+    path = spawning(tmp_path, [asks, "All done."], [{**act("a"), **used}, DONE], settings=RISKY)
+    heard = Heard()
+    async with processes(path, kind) as made:
+        waiting = await made.harness().run("work", "go")
+        ended = await made.harness(heard).cancel(waiting.run_id)
+        stored = of_kind(await journal(made.store, waiting.run_id), "result")[-1]
+    assert ended is not None
+    assert (ended.status, ended.usage, ended.cost_usd) == ("cancelled", Usage(input_tokens=60, output_tokens=40), 0.5)
+    assert [(event.task.name, event.usage, event.cost_usd) for event in heard.ends] == [
+        ("part", ended.usage, 0.5),
+        ("work", ended.usage, 0.5),
+    ]
+    assert (stored["usage"]["input_tokens"], stored["cost_usd"]) == (60, 0.5)

@@ -81,6 +81,8 @@ class Playbook:
         self.drawn: list[str] = []
         self.jitter = 0.0
         """What chance gives: 0 makes every wait half of the whole."""
+        self.left: Sequence[SubtaskResult] = ()
+        """What comes of the sub-runs that end with the run."""
         self.order: Sequence[int] | None = None
         """In which order branches run that run side by side; None: in theirs."""
 
@@ -216,6 +218,10 @@ class Playbook:
         decided = [decision for request in requests if (decision := answer(request)) is not None]
         ends = any(decision.decision in ("reject", "expire") for decision in decided)
         return tuple(decided) if ends or len(decided) == len(requests) else None
+
+    async def end_subtasks(self) -> Sequence[SubtaskResult]:
+        left, self.left = self.left, ()
+        return left
 
     async def close(self, event: RunEndEvent) -> None:
         self._next(f"close {event.status}", event)

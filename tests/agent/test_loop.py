@@ -20,12 +20,13 @@ from tests.agent.playbook import (
 )
 
 from tenter.agent.loop import AgentLoop
-from tenter.agent.plan import Ended, Standing
+from tenter.agent.plan import Ended
 from tenter.catalogue import (
     ErrorInfo,
     Limits,
     Message,
     ModelResponse,
+    SubtaskResult,
     TaskRef,
     ToolCall,
     ToolInfo,
@@ -292,7 +293,7 @@ class Cancelled(BaseException):
     """Stands for asyncio's, which this layer does not know."""
 
 
-def cancelled(loop: AgentLoop) -> Standing:
+def cancelled(loop: AgentLoop) -> Ended:
     error = ErrorInfo(code="cancelled", message="the run was cancelled")
     return finished(loop.settle(Ended(status="cancelled", progress=loop.progress, error=error)))
 
@@ -324,9 +325,8 @@ def test_a_run_that_is_cancelled_while_it_ends_comes_to_the_end_that_it_had(at: 
     loop = AgentLoop(playbook, PLAN)
     with pytest.raises(Cancelled):
         finished(loop.run())
-    standing = cancelled(loop)
-    assert isinstance(standing, Ended)
-    assert (standing.status, standing.output) == ("completed", "done")
+    ended = cancelled(loop)
+    assert (ended.status, ended.output) == ("completed", "done")
 
 
 CUT = ErrorInfo(code="internal", message="the journal is full")
@@ -372,3 +372,18 @@ async def awaited(telling: Coroutine[object, object, T]) -> T | None:
         return await telling
     except OSError:
         return None
+
+
+@pytest.mark.parametrize("ends", ["settled", "failed"])
+def test_what_sub_runs_used_that_end_with_the_run_is_told_of_it(ends: str) -> None:
+    used = Usage(input_tokens=60, output_tokens=40)
+    left = [SubtaskResult(run_id="r/1", task="part", status="cancelled", usage=used, cost_usd=0.5)]
+    playbook = Playbook() >> "0.task.state_changed.0 pending->cancelled" >> "close cancelled"
+    if ends == "failed":
+        playbook = Playbook() >> "0.activity.failed.0" >> "0.task.state_changed.0 pending->failed" >> "close failed"
+    playbook.left = left
+    loop = AgentLoop(playbook, PLAN)
+    ended = cancelled(loop) if ends == "settled" else finished(loop.fail(CUT, awaited))
+    told = playbook.event(f"close {ended.status}")
+    assert (ended.progress.usage, ended.progress.cost_usd) == (used, 0.5)
+    assert (told.usage, told.cost_usd) == (used, 0.5)

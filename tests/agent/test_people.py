@@ -55,7 +55,7 @@ from tenter.catalogue import (
     ToolCall,
     ToolCallEvent,
 )
-from tenter.kernel import OnTimeout, Requirement, Suspended, Unknown
+from tenter.kernel import OnTimeout, Requirement, Retry, Suspended, Unknown
 
 TOOL = "1.tool.invoked.0"
 RECEIVED = "0.request.received.0"
@@ -203,6 +203,18 @@ def test_a_person_is_asked_three_times_for_the_same_operation_and_not_again(leaf
     assert (error.code, error.details) == ("approval", {"code": "approvals_exhausted"})
     ids = {event.requests[0].id for _, event in playbook.asked if isinstance(event, Waiting)}
     assert len(ids) == 3
+
+
+@pytest.mark.promise(10)
+def test_a_model_that_is_asked_the_very_same_again_needs_a_person_anew() -> None:
+    leaf = "1.llm.invoked.0"
+    playbook = (until(leaf) << ASKED).approving(leaf) >> f"{leaf}#2" << Retry("more") >> f"{leaf}#3" << ASKED
+    playbook = playbook.approving(leaf) >> f"{leaf}#4" << REFUSED
+    playbook.ending(1, "blocked").play()
+    first, second = (event.requests[0] for _, event in playbook.asked if isinstance(event, Waiting))
+    assert (first.digest, first.path) == (second.digest, second.path)
+    assert first.id != second.id
+    assert playbook.event(f"{leaf}#3").op.approval is None
 
 
 # Edited

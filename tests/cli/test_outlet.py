@@ -114,8 +114,9 @@ def test_a_descriptor_that_somebody_made_non_blocking_is_waited_for() -> None:
 
 def test_an_outlet_that_is_closed_lets_its_thread_end() -> None:
     with piped() as (_, writing):
+        before = set(threading.enumerate())  # that of a test before may be on its way out
         outlet = Outlet(writing)
-        (thread,) = [one for one in threading.enumerate() if one.name == "tenter-outlet"]
+        (thread,) = [one for one in threading.enumerate() if one.name == "tenter-outlet" and one not in before]
         outlet.close()
         thread.join(LONGEST)
     assert not thread.is_alive()

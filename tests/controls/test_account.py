@@ -62,6 +62,17 @@ def test_a_call_that_is_judged_again_holds_what_it_needs_now_and_once() -> None:
     assert (account.reserved, account.used) == (Used(), Used(tokens=90))
 
 
+def test_a_call_that_was_let_through_before_is_held_for_whatever_the_budget_says() -> None:
+    outer = Account(Budgets(tool_calls=1))
+    account = Account(Budgets(), outer)
+    for op in ("r/1#1", "r/2#1", "r/2#1"):
+        account.hold(op, CALL)
+    assert (account.reserved, outer.reserved) == (Used(tool_calls=2), Used(tool_calls=2))
+    account.settle("r/1#1", CALL)
+    account.settle("r/2#1", Used())
+    assert (outer.reserved, outer.used) == (Used(), Used(tool_calls=1))
+
+
 def test_a_call_is_settled_once() -> None:
     account = Account(Budgets())
     for used in (Used(tokens=90, model_calls=1), Used(tokens=5, model_calls=1)):

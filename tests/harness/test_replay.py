@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from tests.harness.test_local import BODIES, CALL, INPUT, engine
+from tests.harness.test_spanned import SPAWN
 from tests.harness.world import ENVELOPE, journal, lines
 
-from tenter.agent import BLANK
+from tenter.agent import BLANK, Waiting
 from tenter.catalogue import (
     ACTIVITY_FAILED,
     REQUEST_RECEIVED,
@@ -15,6 +16,8 @@ from tenter.catalogue import (
     ActivityFailedEvent,
     ErrorInfo,
     InputEvent,
+    SubtaskResult,
+    SubtaskSpawnEvent,
     TaskStateChangedEvent,
     ToolCallEvent,
     ToolInfo,
@@ -182,6 +185,49 @@ async def test_the_next_pass_of_a_path_that_was_left_out_is_numbered_after_it() 
         if "pass" in recorded.entry.content
     ]
     assert told == [(1, "started"), (1, "finished"), (2, "started"), (2, "finished")]
+
+
+async def test_what_told_of_an_end_that_did_not_come_is_passed_over_by_every_process_after_it() -> None:
+    path, store = "1.task.state_changed.0", MemoryStore()
+    one = engine(store)
+    await one.begin({"task": "work"})
+    await one.run(path, TASK_STATE_CHANGED, CHANGE)
+    for number, after in enumerate(("completed", "awaiting_approval", "cancelled"), 2):
+        one = await again(store_of(one))
+        other = TaskStateChangedEvent(envelope=ENVELOPE, op=BLANK, before="running", after=after)
+        done = await one.run(path, TASK_STATE_CHANGED, other)
+        assert isinstance(done, Done)
+        await one.run(f"{number}.tool.invoked.0", TOOL_INVOKED, CALL)
+        last = await again(store_of(one))
+        await last.run(path, TASK_STATE_CHANGED, other)
+        await last.run(f"{number}.tool.invoked.0", TOOL_INVOKED, CALL)
+        assert last.replaying
+        one = await again(store_of(one), entries=-4)  # the tool was not called: the change alone told of an end
+    assert [place for place in lines(await journal(store_of(one), "run-1")) if place.startswith("finished")] == [
+        f"finished {path}"
+    ] * 4
+
+
+async def test_a_sub_run_that_ended_with_the_run_may_be_told_of_otherwise_when_that_is_gone_through_again() -> None:
+    async def waits(event: SubtaskSpawnEvent) -> Waiting:
+        return Waiting(requests=())
+
+    def ending(model_calls: int) -> Any:
+        async def ends(event: SubtaskSpawnEvent) -> SubtaskResult:
+            return SubtaskResult(run_id="run-9", task="part", status="cancelled", model_calls=model_calls)
+
+        return {"spawn": waits, "end_subtask": ends}
+
+    store, path = MemoryStore(), "1.subtask.spawned.0"
+    one = engine(store, **ending(1))
+    await one.begin({"task": "work"})
+    await one.spawn(path, SPAWN)
+    assert [each.model_calls for each in await one.end_subtasks()] == [1]
+    one = await again(store, **ending(0))
+    await one.spawn(path, SPAWN)
+    told = lines(await journal(store_of(one), "run-1"))
+    assert [each.status for each in await one.end_subtasks()] == ["cancelled"]
+    assert lines(await journal(store_of(one), "run-1")) == told
 
 
 async def test_work_that_was_begun_and_may_not_be_done_twice_is_unknown() -> None:

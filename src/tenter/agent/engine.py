@@ -15,6 +15,7 @@ from tenter.catalogue import (
     Op,
     RunEndEvent,
     RunStartEvent,
+    SubtaskResult,
     SubtaskSpawnedEvent,
     SubtaskSpawnEvent,
 )
@@ -90,6 +91,10 @@ class Engine(Protocol):
 
         All of them, or those up to a rejection or an expiry, after which no other is decided any more.
         """
+        ...
+
+    async def end_subtasks(self) -> Sequence[SubtaskResult]:
+        """Brings the sub-runs that wait, or were left half-way, to their end; what came of them, each told once."""
         ...
 
     async def close(self, event: RunEndEvent) -> None:

@@ -4,7 +4,7 @@ It decides what comes next from outcomes and nothing else, so that run again on 
 point. It knows no store, no model and no tool.
 """
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -112,6 +112,7 @@ class AgentLoop:
         ended = self.ended
         if self.status != status_of(ended):
             await self._change(status_of(ended), reason_of(ended))
+        ended = self.ended = self._with(ended, await self.engine.end_subtasks())
         await self.engine.close(self.end(ended))
         return ended
 
@@ -124,6 +125,7 @@ class AgentLoop:
         self.ended = Ended(status="failed", progress=self.progress, error=heard or error)
         if self.status != "failed":
             await contained(self._change("failed", reason_of(self.ended)))
+        self.ended = self._with(self.ended, await contained(self.engine.end_subtasks()) or ())
         await contained(self.engine.close(self.end(self.ended)))
         return self.ended
 
@@ -289,6 +291,12 @@ class AgentLoop:
         """Counts what a response used, also of one that hooks withheld, want anew, or failed at."""
         if isinstance(worked, ModelResponseEvent):
             self.progress = self.progress.spent(worked.response.usage, worked.response.cost_usd)
+
+    def _with(self, ended: Ended, subtasks: Sequence[SubtaskResult]) -> Ended:
+        """The end with what the sub-runs used that came to theirs with the run."""
+        for one in subtasks:
+            self._count_subtask(one)
+        return msgspec.structs.replace(ended, progress=self.progress) if subtasks else ended
 
     def _count_subtask(self, ended: SubtaskResult) -> None:
         self.progress = self.progress.spent(ended.usage, ended.cost_usd)

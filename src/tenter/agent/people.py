@@ -44,6 +44,8 @@ class People:
     def __init__(self, attempts: Attempts, change: Callable[[Status, str], Awaitable[None]]) -> None:
         self._attempts = attempts
         self._change = change
+        self._names = set[str]()
+        """The ids of the requests that were made."""
 
     def asked(self, halted: Halted) -> Halted:
         """What people are asked for an operation. Raises Stop where they were asked for it often enough."""
@@ -65,11 +67,7 @@ class People:
         if not asked:
             return ()
         engine, now = self._attempts.engine, self._attempts.engine.now()
-        own = {
-            index: request_for(one, self._attempts.plan, now)
-            for index, one in enumerate(asked)
-            if isinstance(one, Halted)
-        }
+        own = {index: self._request(one, now) for index, one in enumerate(asked) if isinstance(one, Halted)}
         requests = tuple(
             request
             for index, one in enumerate(asked)
@@ -89,6 +87,13 @@ class People:
         self._attempts.paused = False
         self._attempts.waited += max(0.0, engine.now() - since)
         return followed
+
+    def _request(self, halted: Halted, now: float) -> ApprovalRequest:
+        """A new request each time: a model that is asked again may be asked the very same, which nobody approved."""
+        while (request := request_for(halted, self._attempts.plan, now)).id in self._names:
+            halted = msgspec.structs.replace(halted, times=halted.times + 1)
+        self._names.add(request.id)
+        return request
 
     async def _followed(
         self,

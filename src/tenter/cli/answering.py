@@ -13,6 +13,7 @@ import msgspec
 
 from tenter.catalogue import ApprovalRequest
 from tenter.cli.approvals_rows import done
+from tenter.cli.command_line import quoted
 from tenter.cli.decisions import editable_of, fields_of, login_name, refuse_secrets, root_of, value_of
 from tenter.cli.inside import inside_of
 from tenter.cli.masking import Masking
@@ -76,7 +77,9 @@ class Asker:
                 if turn == "over":
                     break
         except asyncio.CancelledError:
-            click.echo(f"run {root_of(requests[0])}: it waits; nothing more was decided", err=True)
+            run_id = root_of(requests[0])
+            again = quoted(self._config, "resume", run_id)
+            click.echo(f"run {run_id}: it waits; nothing more was decided; {again} asks again", err=True)
             raise
         return True
 

@@ -99,10 +99,14 @@ class Account:
         for one in self._lineage:
             if (name := one._exceeded(amounts)) is not None:
                 return name
-        for one in self._lineage:
-            one._held[op_id] = amounts
-            one._reserved = _sum(one._reserved, amounts)
+        self._hold(op_id, amounts)
         return None
+
+    def hold(self, op_id: str, want: Used) -> None:
+        """Holds `want` for a call that was let through before, in another process perhaps: no budget refuses it."""
+        for one in self._lineage:
+            one._release(op_id)
+        self._hold(op_id, _amounts(want))
 
     def settle(self, op_id: str, used: Used, *, cost_known: bool = True) -> None:
         """Adds what a call used, here and in the accounts around it, and lets go of what was held for it.
@@ -132,6 +136,11 @@ class Account:
         """How often in a row, up to the last call, that very call was made and came to the same; 0 for any other."""
         last, _, times = self._last
         return times if digest == last != "" else 0
+
+    def _hold(self, op_id: str, amounts: _Amounts) -> None:
+        for one in self._lineage:
+            one._held[op_id] = amounts
+            one._reserved = _sum(one._reserved, amounts)
 
     def _release(self, op_id: str) -> None:
         if (held := self._held.pop(op_id, None)) is not None:

@@ -1,5 +1,7 @@
 """What a pass used, for the account of its run: the same whether it was done here or is on record (D§11)."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, cast
 
 from tenter.agent import stand_in
@@ -22,25 +24,29 @@ class Worked(NamedTuple):
         return self.result is None and isinstance(self.ending, Suspended | Blocked | Escalated)
 
 
-def count(account: Account, turn: Pass, worked: Worked, *, begun: bool) -> None:
-    """Settles what the pass used, and looks whether its call is one that was made before.
+def hold(account: Account, op_id: str, operation: str) -> None:
+    """Holds what a pass needs whose work was begun on record: those beside it must not use that."""
+    used, _ = used_by(operation, None, True)
+    account.hold(op_id, used)
 
-    `begun` says whether its work was.
+
+def count(account: Account, turn: Pass, worked: Worked, *, begun: bool) -> Callable[[], None] | None:
+    """Settles what the pass used. `begun` says whether its work was.
+
+    Gives what counts its call as one more of its kind, to be done in the order of the calls; None where it was none.
     """
     ending, result, given = worked
     used, cost_known = used_by(turn.operation.name, result, begun)
     account.settle(turn.op.id, used, cost_known=cost_known)
     match ending:
         case Done(event=ToolResultEvent() as event):
-            account.called(call_digest(event.call), result_digest(event.result))
-        case Failed() if isinstance(given, ToolCallEvent):
-            account.called(call_digest(given.call), result_digest(stand_in(ending)))
+            return partial(account.called, call_digest(event.call), result_digest(event.result))
         case Blocked(hook=hook) if hook == DUPLICATE and result is None:
-            account.refused()
-        case Blocked() if isinstance(given, ToolCallEvent):
-            account.called(call_digest(given.call), result_digest(stand_in(ending)))
+            return account.refused
+        case Failed() | Blocked() if isinstance(given, ToolCallEvent):
+            return partial(account.called, call_digest(given.call), result_digest(stand_in(ending)))
         case _:
-            pass
+            return None
 
 
 def count_recalled(account: Account, turn: Pass, ending: Ending) -> None:

@@ -24,6 +24,7 @@ from tenter.catalogue import (
     RunEndEvent,
     RunStartEvent,
     Status,
+    SubtaskResult,
     SubtaskSpawnedEvent,
     SubtaskSpawnEvent,
 )
@@ -119,6 +120,20 @@ class LocalEngine:
         """A sub-run and the two ends of its span. Raises as `run`: who was told of its beginning hears of that, too."""
         return await self._subtasks.spawn(self._passes.op(path, event), event)
 
+    async def end_subtasks(self) -> Sequence[SubtaskResult]:
+        """Raises JournalError where one cannot be ended on record and the engine was not told to let go."""
+        if not self._subtasks.are_open:
+            return ()
+        await self._passes.go_beyond()
+        try:
+            return await self._subtasks.end()
+        except JournalError as error:
+            if not self._ledger.is_let_go:
+                raise
+            self._subtasks.leave(error)
+            self.note("subtask_left")
+            return ()
+
     async def close(self, event: RunEndEvent) -> None:
         """Records the terminal state and then tells of it, each once, whoever cancels meanwhile.
 
@@ -160,13 +175,8 @@ class LocalEngine:
         return decided
 
     async def together(self, branches: Sequence[Coroutine[object, object, T]]) -> Sequence[T]:
-        if (replay := self._passes.replay) is None:
+        with self._passes.side_by_side():
             return await together(branches)
-        replay.beside += 1
-        try:
-            return await together(branches)
-        finally:
-            replay.beside -= 1
 
     async def wait(self, since: str, seconds: float, *, before: str) -> None:
         """Waits by the run's own clock, at most so long: one that was set back holds nobody up."""
@@ -229,12 +239,6 @@ class LocalEngine:
         event = await run.redactor.apply(msgspec.structs.replace(event, op=span, error=error))
         recording = None if self._passes.replay is None else self._passes.replay.recording
         await self._passes.go_beyond()
-        try:
-            await self._subtasks.end()
-        except JournalError:
-            if not self._ledger.is_let_go:
-                raise
-            self.note("subtask_left")
         if recording is None or recording.status is None:
             status = {"status": event.status, "code": None if event.error is None else event.error.code}
             await self._ledger.append(lambda: self._ledger.entry("status", status), durable=True)

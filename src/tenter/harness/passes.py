@@ -5,7 +5,9 @@ A live pass writes `started`, `acting`, `acted`, `finished`; of a fact and of ei
 on disk. What cannot be recorded is raised as JournalError, before anything acts on it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any, cast
 
 import msgspec
@@ -13,7 +15,7 @@ import msgspec
 from tenter.agent import BLANK
 from tenter.catalogue import RUN, Op, ToolCallEvent
 from tenter.harness.bodies import nothing, within
-from tenter.harness.counting import Worked, count, count_recalled
+from tenter.harness.counting import Worked, count, count_recalled, hold
 from tenter.harness.ledger import Ledger
 from tenter.harness.parts import Run
 from tenter.harness.places import Places
@@ -23,6 +25,9 @@ from tenter.harness.replay import Incomplete, Known, Replay
 from tenter.harness.showing import Showing
 from tenter.harness.storing import path_of
 from tenter.kernel import Done, Event, Failed, Unknown
+
+Aside = tuple[int, int, Callable[[], None]]
+"""The place of a call, its pass, and what counts it."""
 
 
 class Passes:
@@ -39,6 +44,8 @@ class Passes:
         if recording is not None:
             self.replay = Replay(recording, self._recorder, redactor=run.redactor, tools=run.tools, lenient=run.lenient)
         self.places = Places()
+        self._beside: list[Aside] | None = None
+        """The calls of branches that go on side by side; None where none do."""
         self.now = run.began
         """When the last pass ended, in seconds since the epoch."""
         self.is_frozen = False
@@ -51,6 +58,21 @@ class Passes:
         """Whether the record that is gone through is that of a run which has ended."""
         return self.replay is not None and not self.replay.over and self.replay.recording.status is not None
 
+    @contextmanager
+    def side_by_side(self) -> Generator[None]:
+        """Branches go on meanwhile. Their calls are counted in their order: the same whenever the run is replayed."""
+        self._beside = beside = list[Aside]()
+        if self.replay is not None:
+            self.replay.beside += 1
+        try:
+            yield
+        finally:
+            self._beside = None
+            if self.replay is not None:
+                self.replay.beside -= 1
+            for _, _, called in sorted(beside, key=itemgetter(0, 1)):
+                called()
+
     async def leaf(self, path: str, operation: Any, event: Event) -> Ending:
         """A whole operation; how it ended."""
         turn = Pass(operation, self.op(path, event))
@@ -60,10 +82,12 @@ class Passes:
             turn = Pass(operation, self.op(path, event))
         if known is not None and known.recorded.finished is not None:
             return self._recalled(turn, known)
+        if known is not None and known.recorded.acting is not None:
+            hold(self._run.account, turn.op.id, operation.name)
         event = await self._started(turn, event, known)
         since = len(self._run.trace)
         worked = await self._work(turn, event, known)
-        if known is None and worked.came_to_no_work:
+        if worked.came_to_no_work:
             self.places.executions[path] = turn.op.attempt - 1
         self.places.worked[path] = worked.result
         await self._finish(turn, worked.ending, known=worked.result)
@@ -112,7 +136,10 @@ class Passes:
         if self.is_fresh or self.replay is None:
             return
         self.is_fresh, recording = True, self.replay.recording
-        await recording.rest()  # what it gathers is of all that is on record
+        rest = await recording.rest()  # what it gathers is of all that is on record
+        for one in () if self.replay.over else rest:  # branches that go on beside the one that is the first to
+            if one.acting is not None:
+                hold(self._run.account, one.op, one.operation)
         self._run.trace.go_on(recording.traced)
         self._run.remember(recording.metadata)
         self.places.passes |= {path_of(kind): number for kind, number in recording.stored.items()}
@@ -206,7 +233,12 @@ class Passes:
 
     def _count(self, turn: Pass, worked: Worked) -> None:
         begun = self.places.executions.get(turn.op.path, 0) >= turn.op.attempt
-        count(self._run.account, turn, worked, begun=begun)
+        if (called := count(self._run.account, turn, worked, begun=begun)) is None:
+            return
+        if self._beside is None:
+            called()
+        else:
+            self._beside.append((int(turn.op.path.rpartition(".")[2]), turn.op.pass_, called))
 
     def _repeats(self, event: Event) -> bool:
         """Whether the work may be done twice: all but that of a tool that is not idempotent."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tenter.catalogue import ACTIVITY_FAILED, TASK_STATE_CHANGED, ToolInfo
+from tenter.catalogue import ACTIVITY_FAILED, SUBTASK_SPAWNED, TASK_STATE_CHANGED, ToolInfo
 from tenter.harness.recalled import acted_event, acting_event, ending_of
 from tenter.harness.record import Ending, Pass, Recorder
 from tenter.harness.recording import RecordedPass, Recording
@@ -17,6 +17,11 @@ from tenter.wire import CanonicalError
 TELLING: Final = frozenset({ACTIVITY_FAILED.name, TASK_STATE_CHANGED.name})
 """What may stand at the end of a record though nobody asks for it: who was told of an end that the process that told of
 it did not live to see. Nothing was done by it."""
+
+
+TOLD: Final = (SUBTASK_SPAWNED.name, "post")
+"""What is not held against its record: a sub-run that ended with the run around it may be told of otherwise when that
+is gone through again, since how it came to its end is on no record of this run."""
 
 
 class ReplayDiverged(TenterError):
@@ -74,25 +79,32 @@ class Replay:
         return self._over
 
     async def known(self, turn: Pass, event: Event) -> Known | None:
-        """The pass as it was recorded; None where it was not begun. Raises ReplayDiverged."""
+        """The pass as it was recorded; None where it was not begun. Raises ReplayDiverged.
+
+        One that told of an end that did not come is passed over (`spared`), and the next one of its path is it.
+        """
         if self._over:
             return None
-        path = turn.op.path
-        recorded = await self.recording.next(path, turn.op.pass_, turn.phase)
-        if recorded is None:
-            await self._go_beyond(turn)
-            return None
-        if recorded.operation != turn.operation.name:
-            why = f"{recorded.operation} is on record there, and {turn.operation.name} is asked for"
-            raise ReplayDiverged(path, why)
-        if not self._is_given(event, recorded) and not self._lenient:
-            event = await self._redactor.apply(event)
-            if not self._is_given(event, recorded):
-                if recorded.operation not in TELLING:
-                    raise ReplayDiverged(path, f"{recorded.operation} is given something else than what is on record")
-                await self._go_beyond(turn, recorded)
-                return None
-        return Known(event, self._recorder.follow(turn, event, recorded))
+        path, number = turn.op.path, turn.op.pass_
+        while (recorded := await self.recording.next(path, number, turn.phase)) is not None:
+            if recorded.operation != turn.operation.name:
+                why = f"{recorded.operation} is on record there, and {turn.operation.name} is asked for"
+                raise ReplayDiverged(path, why)
+            if (given := await self._given(turn, event, recorded)) is not None:
+                return Known(given, self._recorder.follow(turn, given, recorded))
+            if recorded.operation not in TELLING:
+                raise ReplayDiverged(path, f"{recorded.operation} is given something else than what is on record")
+            self.spared[path] = number
+            number += 1
+        await self._go_beyond(turn)
+        return None
+
+    async def _given(self, turn: Pass, event: Event, recorded: RecordedPass) -> Event | None:
+        """The event that the recorded pass was given, as the loop asks with it; None where that is another one."""
+        if self._is_given(event, recorded) or self._lenient or (turn.operation.name, turn.phase) == TOLD:
+            return event
+        event = await self._redactor.apply(event)
+        return event if self._is_given(event, recorded) else None
 
     def _is_given(self, event: Event, recorded: RecordedPass) -> bool:
         try:
@@ -116,11 +128,11 @@ class Replay:
         """What is on record is asked for no more."""
         self._over = True
 
-    async def _go_beyond(self, turn: Pass, *found: RecordedPass) -> None:
+    async def _go_beyond(self, turn: Pass) -> None:
         """The loop asks for what is not on record. Raises ReplayDiverged where other things are that it left out."""
-        if self.beside and not found:
+        if self.beside:
             return
-        rest = (*found, *await self.recording.rest())
+        rest = await self.recording.rest()
         if wrong := next((one for one in rest if one.operation not in TELLING and one.phase != "post"), None):
             raise ReplayDiverged(wrong.path, f"it is on record, and {turn.op.path} is asked for in its place")
         for one in rest:

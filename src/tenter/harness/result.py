@@ -13,7 +13,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     and None where it does not wait. `journal_head` is the hash of the last entry of its stream, which `tenter runs
     verify --expect` takes; empty where the journal could not tell. `trace` is of the part of the run that this process
     did; its numbers go on with those of the part before. `cost_known` is False where a model did not tell what it cost;
-    `cost_usd` is then the sum of what is known.
+    `cost_usd` is then the sum of what is known. What a sub-run used counts when that has ended.
     """
 
     run_id: str

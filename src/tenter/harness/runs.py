@@ -220,7 +220,8 @@ class Runs:
             ended, recording = await recorded_end(store, stream), await Recording.begin(store, stream)
             told = await recording.next("0.run.0", 1, "post")
             await recording.rest()
-            going = self._make(plan, begun, recording)
+            gone_through, going = going.run, self._make(plan, begun, recording)
+            going.run = replace(going.run, account=gone_through.account)  # what it used is told of it
             if told is None or told.finished is None:
                 going.engine.leave_record()
                 await going.engine.close(going.agent.end(ended))

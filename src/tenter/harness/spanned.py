@@ -1,6 +1,7 @@
 """The sub-runs of a run, each between the two ends of its span, and what their after-events hold."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, cast
@@ -63,6 +64,10 @@ class Subtasks:
             )
         except (Incomplete, ReplayDiverged):  # nothing was done: the sub-run stands as it is on record
             raise
+        except (asyncio.CancelledError, JournalError) as error:
+            if known is None:
+                span.leave(error)
+            raise  # what was begun is ended, and told of, with the run around it: it may wait for a person by now
         except BaseException as error:
             self._open.pop(op.path, None)
             span.leave(error)
@@ -80,26 +85,35 @@ class Subtasks:
             self._open.pop(op.path, None)
         return cast("Done[SubtaskSpawnedEvent]", told) if stopped is None else stopped
 
-    async def end(self) -> None:
+    @property
+    def are_open(self) -> bool:
+        """Whether there is one that has not ended."""
+        return bool(self._open)
+
+    async def end(self) -> Sequence[SubtaskResult]:
         """Sub-runs that wait for people, or were left by a process that died, end with the run around them.
 
         Raises JournalError where the record of one cannot be gone through or ended, once the others were.
         """
         trouble: JournalError | None = None
+        results = list[SubtaskResult]()
         for path, known in list(self._open.items()):
             try:
                 came = await self._run.end_subtask(known.event)
-                await self._part(Pass(SUBTASK_SPAWNED, known.op, "post"), came_of(known.event, came), known.close)
+                after = came_of(known.event, came)
+                told = await self._part(Pass(SUBTASK_SPAWNED, known.op, "post"), after, known.close)
+                results.append(cast("Done[SubtaskSpawnedEvent]", told).event.result)
                 self._open.pop(path)
             except JournalError as error:
                 trouble = error
         if trouble is not None:
             raise trouble
+        return results
 
-    def leave(self, standing: Waiting) -> None:
-        """Who was told of a beginning in this process hears that the run around waits on."""
+    def leave(self, why: Waiting | JournalError) -> None:
+        """Who was told of a beginning in this process hears that the run around waits on, or why no end can be told."""
         for known in self._open.values():
-            known.span.leave(standing)
+            known.span.leave(why)
 
     async def _inner(self, known: Open, event: SubtaskSpawnEvent) -> Ending:
         """The sub-run, or what a hook answers in its place before it ever ran."""
