@@ -30,7 +30,7 @@ from tenter.catalogue import (
     ToolCallEvent,
     Usage,
 )
-from tenter.journal import MemoryStore, Stream
+from tenter.journal import JournalError, MemoryStore, Stream
 from tenter.kernel import TenterError
 from tenter.testing import FakeClock, FakeRandom
 
@@ -321,3 +321,32 @@ async def test_what_a_sub_run_used_that_ends_with_the_run_around_it_is_told_of_t
         ("work", ended.usage, 0.5),
     ]
     assert (stored["usage"]["input_tokens"], stored["cost_usd"]) == (60, 0.5)
+
+
+class Fails(MemoryStore):
+    """Takes nothing of one run, so many times."""
+
+    run_id = ""
+    times = 0
+
+    async def append(self, stream: Stream, *args: Any, **named: Any) -> Any:
+        if stream.id == self.run_id and self.times:
+            self.times -= 1
+            raise JournalError("full", "no room")
+        return await super().append(stream, *args, **named)
+
+
+@pytest.mark.parametrize(("times", "tokens"), [(1, 200), (2, 100)])
+async def test_what_a_sub_run_used_is_told_also_where_another_cannot_be_ended(
+    tmp_path: Path, times: int, tokens: int
+) -> None:
+    used = {"usage": {"input_tokens": 60, "output_tokens": 40}, "cost_usd": 0.5}
+    asks = {**spawn("first", "second"), "cost_usd": 0}
+    settings = {**RISKY, "work": {"parallel_tools": True}}
+    path, store = spawning(tmp_path, [asks, "All done."], [{**act("a"), **used}, DONE], settings=settings), Fails()
+    harness = Harness.from_file(path, store=store, clock=FakeClock())
+    waiting = await harness.run("work", "go")
+    store.run_id, store.times = waiting.approvals[0].run_id, times
+    ended = await harness.cancel(waiting.run_id)
+    assert ended is not None
+    assert (ended.status, ended.usage.input_tokens + ended.usage.output_tokens) == ("failed", tokens)

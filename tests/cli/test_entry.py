@@ -235,6 +235,20 @@ def test_a_configuration_that_is_a_circle_of_links_is_a_mistake(arguments: tuple
     assert "tenter.yaml" in done.err + done.out
 
 
+def test_who_interrupts_it_while_it_loads_gets_no_traceback(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'tenter.cli.entry': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+        "from tenter.cli import main\n"
+        "main()\n"
+    )
+    done = python(code, cwd=tmp_path)
+    assert (done.code, done.out, done.err) == (130, "", "interrupted\n")
+
+
 @pytest.mark.promise(4)
 @pytest.mark.fault(61)
 def test_a_bug_ends_with_70_and_a_report_without_secrets(tmp_path: Path) -> None:

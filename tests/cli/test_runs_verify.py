@@ -1,8 +1,10 @@
 """`tenter runs verify` finds what was changed, and what was cut off where the head is known from elsewhere."""
 
+import asyncio
 import json
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -12,7 +14,9 @@ from tests.journal.world import opened
 from tests.journaled import begun, journal, result
 from tests.waiting import project_with_a_sub_run, wait, waiting_project
 
-from tenter.journal import SqliteStore, Stream
+from tenter.cli import runs_verify
+from tenter.cli.runs_verify import verify_verb
+from tenter.journal import JournalError, SqliteStore, Store, Stream, Verified
 
 SECRET = "not to be guessed 0123456789"
 
@@ -238,3 +242,27 @@ def test_a_run_that_waits_with_a_sub_run_and_goes_on_holds_at_every_step(tmp_pat
     waiting = wait(tmp_path)
     assert tenter("runs", "cancel", waiting, cwd=tmp_path).code == 0
     assert tenter("runs", "verify", cwd=tmp_path).out == "4 runs, all of them hold\n"
+
+
+@pytest.mark.parametrize(("run_id", "code", "says"), [("", 0, "1 run, it holds\n"), ("a1", 1, "pruned meanwhile\n")])
+async def test_a_run_that_is_pruned_meanwhile_is_no_fault_of_the_journal(
+    run_id: str,
+    code: int,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    await journal(tmp_path, ("a1", [begun(), result("completed")]), ("b2", [begun()]))
+    looked = runs_verify.verified
+
+    async def pruning(store: Store, stream: Stream, *, expect: str | None = None) -> Verified:
+        if stream.id != "a1":
+            return await looked(store, stream, expect=expect)
+        await store.prune(before=2**62)
+        raise JournalError("removed", "pruned meanwhile")
+
+    monkeypatch.setattr(runs_verify, "verified", pruning)
+    verb = partial(verify_verb, str(tmp_path / "tenter.yaml"), run_id, None, as_json=False)
+    assert await asyncio.to_thread(verb) == code
+    assert capsys.readouterr().out.endswith(says)

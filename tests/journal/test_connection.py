@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.outside import open_files
 
-from tenter.journal.connection import connect, identity, told, trouble, wait
+from tenter.journal.connection import connect, identity, in_words, told, trouble, wait
 from tenter.journal.store import JournalError
 from tenter.journal.tables import FORMAT
 
@@ -176,6 +176,13 @@ def test_every_trouble_with_a_file_says_what_to_do() -> None:
     assert str(error) == (
         "the journal '/x/journal.db' cannot be used (disk full): the disk is full; free some room and try again"
     )
+
+
+@pytest.mark.parametrize(
+    "message", ["no such table: entries", "no query solution", "Could not decode to UTF-8 column 'name'"]
+)
+def test_what_the_tables_that_tenter_makes_never_lead_to_is_damage(message: str, tmp_path: Path) -> None:
+    assert in_words(tmp_path / "journal.db", sqlite3.OperationalError(message)).trouble == "damaged"
 
 
 def test_a_number_that_is_too_large_for_the_tables_is_damage(tmp_path: Path) -> None:

@@ -145,6 +145,14 @@ async def _unsound(path: Path, *statements: str) -> str:
     [
         (["DROP INDEX approvals_by_run"], "approvals_by_run"),
         (["CREATE TRIGGER hides AFTER INSERT ON approvals BEGIN DELETE FROM approvals; END"], "hides"),
+        (["CREATE TRIGGER SqliteXStat BEFORE UPDATE ON entries BEGIN SELECT RAISE(IGNORE); END"], "SqliteXStat"),
+        (
+            [
+                "DROP INDEX streams_cancelling",
+                "CREATE INDEX streams_cancelling ON streams (id) WHERE cancelling = 1 AND kind = 'r un'",
+            ],
+            "streams_cancelling",
+        ),
         (["ALTER TABLE kept RENAME TO other", "CREATE VIEW kept AS SELECT * FROM other"], "kept, other"),
     ],
 )

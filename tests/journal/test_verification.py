@@ -1,6 +1,7 @@
 """What `verified` finds, in both stores and after every kind of tampering with the file."""
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from tests.journal.test_store import OpenStore, closing as closing_store, note, over_every_store
 from tests.outside import flat_memory
 
+from tenter.journal.approvals import Standing
 from tenter.journal.entry import Entry, Stream, genesis
 from tenter.journal.memory import MemoryStore
 from tenter.journal.sqlite import SqliteStore
@@ -211,3 +213,20 @@ async def test_verifying_a_long_stream_takes_the_memory_of_a_page(tmp_path: Path
             await store.append(RUN, [Entry(kind="note", time=1, content={"text": str(number) + "x" * 60_000})])
         async with flat_memory(40_000_000):
             assert (await verified(store, RUN)).entries == 1500
+
+
+class _Pruned(MemoryStore):
+    """Somebody prunes it while a listing is looked at."""
+
+    async def standing(self, run_id: str) -> Sequence[Standing]:
+        await self.prune(before=10)
+        return await super().standing(run_id)
+
+
+async def test_a_stream_that_is_pruned_while_it_is_verified_is_not_said_to_be_wrong() -> None:
+    async with closing_store(_Pruned()) as store:
+        entries = [("run", {"task": "fix"}), ("status", {"status": "completed"}), ("result", {"status": "completed"})]
+        await store.append(RUN, [Entry(kind=kind, time=5, content=content) for kind, content in entries])
+        with pytest.raises(JournalError, match="was pruned or replaced while it was verified") as raised:
+            await verified(store, RUN)
+    assert raised.value.trouble == "removed"

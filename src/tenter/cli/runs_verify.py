@@ -36,11 +36,13 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """What does not hold, and at which entry."""
     expected_at: int | None = None
     """Behind so many entries the expected head stands."""
+    pruned: bool = False
+    """It was pruned while it was looked at."""
 
     def document(self) -> Mapping[str, object]:
         """As JSON has it."""
         plain: dict[str, object] = msgspec.to_builtins(self)
-        del plain["stream"]
+        del plain["stream"], plain["pruned"]
         kind, name = self.stream.kind, self.stream.id
         return {"run_id": name, **plain} if kind == "run" else {"kind": kind, "id": name, **plain}
 
@@ -79,7 +81,7 @@ def verify_verb(config: str, run_id: str, expect: str | None, *, as_json: bool) 
         click.echo(one_line(mask(_told(one)), LONGEST))
     if not run_id:
         if every.unsound:
-            click.echo(one_line(f"the journal's file is damaged, or was changed: {every.unsound}", LONGEST))
+            click.echo(one_line(mask(f"the journal's file is damaged, or was changed: {every.unsound}"), LONGEST))
         for line in _strays(every.strays):
             click.echo(line)
         click.echo(_sum(every))
@@ -139,9 +141,10 @@ async def _check(config: Path, run_id: str, expect: str | None) -> Every:
         if store is None:
             return Every(runs=[])
         checked = [await _checked(store, one.stream, None) for one in await store.streams()]
+        there = [one for one in checked if not one.pruned]
         return Every(
-            runs=[one for one in checked if one.stream.kind == "run"],
-            others=[one for one in checked if one.stream.kind != "run"],
+            runs=[one for one in there if one.stream.kind == "run"],
+            others=[one for one in there if one.stream.kind != "run"],
             strays=await store.strays(),
             unsound=await store.unsound(),
         )
@@ -151,7 +154,8 @@ async def _checked(store: Store, stream: Stream, expect: str | None) -> Checked:
     try:
         found = await verified(store, stream, expect=expect)
     except JournalError as error:
-        return Checked(stream=stream, holds=None if error.trouble == "key" else False, fault=str(error))
+        pruned = error.trouble == "removed" and await store.summary(stream) is None
+        return Checked(stream=stream, holds=None if error.trouble == "key" else False, fault=str(error), pruned=pruned)
     return Checked(
         stream=stream,
         holds=found.fault is None,

@@ -73,8 +73,8 @@ def shortage(account: Account, budget: str, want: Used) -> str:
     """Why `account` refused `want` for the sake of `budget`, in words for people."""
     if budget == "cost_usd" and account.blind and want.model_calls:
         return (
-            "the cost of an earlier model call is not known, so the budget for cost cannot be kept; the model needs "
-            "'prices', and its responses their usage"
+            "the cost of an earlier model call is not known, so the budget for cost cannot be kept; give the model its "
+            "'prices', and see that its responses tell their usage"
         )
     needed = getattr(want, budget)
     for place, one in enumerate(account.lineage):

@@ -122,17 +122,16 @@ class LocalEngine:
 
     async def end_subtasks(self) -> Sequence[SubtaskResult]:
         """Raises JournalError where one cannot be ended on record and the engine was not told to let go."""
-        if not self._subtasks.are_open:
-            return ()
-        await self._passes.go_beyond()
-        try:
-            return await self._subtasks.end()
-        except JournalError as error:
-            if not self._ledger.is_let_go:
-                raise
-            self._subtasks.leave(error)
-            self.note("subtask_left")
-            return ()
+        if self._subtasks.are_open:
+            await self._passes.go_beyond()
+            try:
+                await self._subtasks.end()
+            except JournalError as error:
+                if not self._ledger.is_let_go:
+                    raise
+                self._subtasks.leave(error)
+                self.note("subtask_left")
+        return self._subtasks.take_ended()
 
     async def close(self, event: RunEndEvent) -> None:
         """Records the terminal state and then tells of it, each once, whoever cancels meanwhile.

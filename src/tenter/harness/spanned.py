@@ -50,6 +50,7 @@ class Subtasks:
         self._run = run
         self._part = part
         self._open: dict[str, Open] = {}
+        self._ended: list[SubtaskResult] = []
 
     async def spawn(self, op: Op, event: SubtaskSpawnEvent) -> Done[SubtaskSpawnedEvent] | Waiting | Blocked | Failed:
         """A sub-run with the two ends of its span, or the next part of one that waited: see `Engine.spawn`."""
@@ -90,25 +91,28 @@ class Subtasks:
         """Whether there is one that has not ended."""
         return bool(self._open)
 
-    async def end(self) -> Sequence[SubtaskResult]:
+    async def end(self) -> None:
         """Sub-runs that wait for people, or were left by a process that died, end with the run around them.
 
         Raises JournalError where the record of one cannot be gone through or ended, once the others were.
         """
         trouble: JournalError | None = None
-        results = list[SubtaskResult]()
         for path, known in list(self._open.items()):
             try:
                 came = await self._run.end_subtask(known.event)
                 after = came_of(known.event, came)
                 told = await self._part(Pass(SUBTASK_SPAWNED, known.op, "post"), after, known.close)
-                results.append(cast("Done[SubtaskSpawnedEvent]", told).event.result)
+                self._ended.append(cast("Done[SubtaskSpawnedEvent]", told).event.result)
                 self._open.pop(path)
             except JournalError as error:
                 trouble = error
         if trouble is not None:
             raise trouble
-        return results
+
+    def take_ended(self) -> Sequence[SubtaskResult]:
+        """What came of those that ended so, each once."""
+        ended, self._ended = self._ended, []
+        return ended
 
     def leave(self, why: Waiting | JournalError) -> None:
         """Who was told of a beginning in this process hears that the run around waits on, or why no end can be told."""

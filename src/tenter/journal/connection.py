@@ -42,6 +42,8 @@ _TROUBLES: Final[dict[int, JournalTrouble]] = {
     sqlite3.SQLITE_CORRUPT: "damaged",
     sqlite3.SQLITE_NOTADB: "damaged",
 }
+_OTHER_TABLES: Final = ("no such table", "no such column", "no query solution", "Could not decode")
+"""How messages begin of what the tables that tenter makes, and what it writes, never lead to."""
 _ERRNOS: Final[dict[int | None, JournalTrouble]] = {
     errno.ENOSPC: "full",
     errno.EACCES: "read_only",
@@ -73,7 +75,7 @@ def in_words(path: Path, error: sqlite3.Error | OSError) -> JournalError:
     if isinstance(error, OSError):
         return trouble(path, _ERRNOS.get(error.errno, "io"), error.strerror)
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    if code == sqlite3.SQLITE_ERROR and str(error).startswith(("no such table", "no such column")):
+    if code == sqlite3.SQLITE_ERROR and str(error).startswith(_OTHER_TABLES):
         return trouble(path, "damaged", error)
     return trouble(path, _TROUBLES.get(code & 0xFF, "io"), error)
 

@@ -2,9 +2,9 @@
 
 A piece at a time, each in a transaction of its own that is soon over, so that other writers get their turn. It may be
 killed between any two: a run vanishes at once, or is on record as erased before the first of its content goes; what is
-left of it is found by the next pruning. What is named is found
-by reading the whole journal, without a lock; so whatever an append names meanwhile is noted (`renewed`), as long as
-there is a `sweep`. Of two prunings at a time, the one that began last sweeps.
+left of it is found by the next pruning. What is named is found by reading the whole journal, without a lock; so
+whatever an append names meanwhile is noted (`renewed`), as long as there is a `sweep`. Of two prunings at a time, the
+one that began last sweeps.
 """
 
 import itertools

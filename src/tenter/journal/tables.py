@@ -90,9 +90,19 @@ def unsound(connection: sqlite3.Connection) -> str:
 
 
 def _shape(connection: sqlite3.Connection) -> set[tuple[str, str]]:
-    """What is in the file, by name, each with its statement as far as that matters."""
-    rows = connection.execute("SELECT name, ifnull(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'")
-    return {(name, "".join(text.replace("IF NOT EXISTS ", "").replace('"', "").split())) for name, text in rows}
+    """What is in the file, by name, each with its statement as far as that matters.
+
+    SQLite's own tables of statistics do not.
+    """
+    statistics = "type = 'table' AND name GLOB 'sqlite_stat[1-4]'"
+    rows = connection.execute(f"SELECT name, ifnull(sql, '') FROM sqlite_schema WHERE NOT ({statistics})")
+    return {(name, _statement(text)) for name, text in rows}
+
+
+def _statement(text: str) -> str:
+    """The statement without the spaces between its words; in literals, which stand in single quotes, they stay."""
+    plain = text.replace("IF NOT EXISTS ", "").replace('"', "").split("'")
+    return "'".join(part if place % 2 else "".join(part.split()) for place, part in enumerate(plain))
 
 
 def version(connection: sqlite3.Connection) -> int:

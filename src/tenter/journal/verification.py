@@ -43,7 +43,8 @@ async def verified(store: Store, stream: Stream, *, expect: str | None = None) -
     """Read the whole stream, what was kept apart too, and follow its chain. Memory holds a page, and its requests.
 
     `expect` is a head that was kept elsewhere: it must be the head, or have been it. Raises `JournalError`: `key` when
-    the stream is chained under a key that the store was not given; any other trouble but `damaged`, which is a fault.
+    the stream is chained under a key that the store was not given; `removed` when it was pruned meanwhile; any other
+    trouble but `damaged`, which is a fault.
     """
     key = await store.key_of(stream)
     chain, listing = _Chain(stream, key, expect), Listing(stream)
@@ -52,9 +53,11 @@ async def verified(store: Store, stream: Stream, *, expect: str | None = None) -
         if fault is None and expect is not None and chain.expected_at is None:
             fault = _missing(expect, chain.head)
         while fault is None:
-            fault = await _unlike(store, stream, listing)
-            if (await store.head(stream)) == chain.head:
+            fault, head = await _unlike(store, stream, listing), await store.head(stream)
+            if head == chain.head:
                 break
+            if head.sequence <= chain.head.sequence:
+                raise JournalError("removed", f"{stream} was pruned or replaced while it was verified; verify again")
             fault = await chain.follow(store, listing)  # it has gone on meanwhile
     except JournalError as error:
         if error.trouble != "damaged":
