@@ -117,3 +117,30 @@ def test_a_log_is_what_became_of_it(tmp_path: Path) -> None:
     seen = look_at_log(path)
     assert seen is not None
     assert checked_log(path, seen) == seen
+
+
+EARLIER = Stream("run", "earlier")
+
+
+@pytest.mark.fault(36)
+@pytest.mark.parametrize("harm", [emptied, overwritten, cut_short])
+@pytest.mark.parametrize("heard", [True, False])
+async def test_of_a_damaged_log_nothing_is_copied_over_what_was_there_before(
+    harm: Callable[[Path], None], heard: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal.db"
+    store = SqliteStore(path)
+    await store.append(EARLIER, [entry(number) for number in range(100)], durable=True)
+    await store.close()
+    store = SqliteStore(path)
+    for number in range(100):
+        await store.append(RUN, [entry(number)], durable=True)
+    harm(log_of(path))
+    if heard:
+        with pytest.raises(JournalError, match="was overwritten or cut short"):
+            await store.append(RUN, [entry(101)], durable=True)
+    await store.close()
+    store = SqliteStore(path)
+    assert [one.sequence async for one in store.read(EARLIER)] == list(range(1, 101))
+    assert await store.unsound() == ""
+    await store.close()

@@ -80,6 +80,22 @@ def in_words(path: Path, error: sqlite3.Error | OSError) -> JournalError:
     return trouble(path, _TROUBLES.get(code & 0xFF, "io"), error)
 
 
+def close_uncopied(connection: sqlite3.Connection, path: Path) -> None:
+    """Close it without the copy of its log into the database that SQLite makes when the last connection is closed.
+
+    The last one then is another that may not write.
+    """
+    try:
+        last = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, isolation_level=None)
+    except sqlite3.Error:  # there is no such file any more
+        connection.close()
+        return
+    with contextlib.closing(last):
+        with contextlib.suppress(sqlite3.Error):
+            last.execute(_TABLES).fetchone()  # it takes hold of the file, whatever it finds
+        connection.close()
+
+
 def connect(path: Path, *, create: bool, parents: bool = True) -> sqlite3.Connection | None:
     """A connection to the journal at `path`; None where there is no journal and `create` is not asked for.
 

@@ -14,7 +14,7 @@ from typing import Final, cast
 from tenter.catalogue import ApprovalDecision
 from tenter.journal import approvals_table
 from tenter.journal.approvals import CHANGING, ApprovalRow, ApprovalState, Cursor, Standing, decision_entry
-from tenter.journal.connection import LOCK_SECONDS, connect, identity, in_words, told, trouble, wait
+from tenter.journal.connection import LOCK_SECONDS, close_uncopied, connect, identity, in_words, told, trouble, wait
 from tenter.journal.deciding import judged, no_such_request
 from tenter.journal.entry import Entry, Head, Recorded, Stream, StreamKind, genesis, microseconds
 from tenter.journal.key import key_number, key_of
@@ -65,6 +65,8 @@ class Database:
         """What was dropped from the log's end when the file was opened; noted in the stream `JOURNAL` too."""
         self.uncopied = 0
         """About how many bytes were appended since `checkpoint`."""
+        self.is_log_damaged = False
+        """Whether the log was overwritten or cut short: nothing of it must be copied."""
         self.syncs = 0
         """How many transactions were put on disk by themselves."""
         self._now = now
@@ -304,12 +306,16 @@ class Database:
     def close(self) -> None:
         """Let go of the file. The next use opens it again."""
         connection, self._connection = self._connection, None
+        damaged = self.is_log_damaged or (self._log is not None and not is_as_long(self._name, self._log))
+        self.is_log_damaged = False
         self._numbers.clear()
         self._keys.clear()
         self._heads.clear()
         self._log = None
         self._is_durable = False
-        if connection:
+        if connection and damaged:
+            close_uncopied(connection, self.path)
+        elif connection:
             connection.close()
 
     def _connect(self, *, create: bool) -> sqlite3.Connection | None:
@@ -366,7 +372,11 @@ class Database:
 
     def _check_log(self, durable: bool) -> None:
         if durable and self._log is not None:
-            self._log = checked_log(self._name, self._log)
+            try:
+                self._log = checked_log(self._name, self._log)
+            except JournalError as error:
+                self.is_log_damaged = self.is_log_damaged or error.trouble == "damaged"
+                raise
 
     def _sync(self, connection: sqlite3.Connection, *, always: bool) -> None:
         self.syncs += always

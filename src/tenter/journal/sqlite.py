@@ -232,7 +232,9 @@ class SqliteStore:
         try:
             await synced
         except JournalError as error:
-            if error.trouble not in ("removed", "damaged"):  # of such a log nothing must be copied
+            if error.trouble == "damaged":
+                self._database.is_log_damaged = True
+            elif error.trouble != "removed":  # of such a log nothing must be copied
                 with contextlib.suppress(JournalError):  # closed meanwhile
                     self._submit(self._database.checkpoint)  # then SQLite begins a new log, which can be relied on
             raise
