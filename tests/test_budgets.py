@@ -25,12 +25,24 @@ from tests.harness.world import (
 from tenter import Block, Harness, RunResult, Suspend, hook
 from tenter.catalogue import Budgets, Limits, ModelRequestEvent, RunStartEvent, ToolCallEvent, ToolResultEvent
 from tenter.journal import MemoryStore
-from tenter.kernel import Outcome
-from tenter.testing import FakeClock, assert_trace
+from tenter.kernel import OperationFailed, Outcome
+from tenter.testing import FakeClock, FakeModel, assert_trace
 
 USE: dict[str, object] = {"usage": {"input_tokens": 60, "output_tokens": 40}}
 
 ACTING = "acting 1.tool.invoked"
+
+BREAKS = """\
+from pathlib import Path
+from tenter import tool
+from tenter.harness import ToolContext
+
+@tool
+def act(context: ToolContext, mark: str) -> str:
+    with (Path(context.workspace.root) / "acted").open("a") as file:
+        print(f"{mark} {context.key}", file=file)
+    raise ValueError("no")
+"""
 
 
 def task(**budgets: object) -> dict[str, object]:
@@ -308,3 +320,28 @@ async def test_calls_side_by_side_are_counted_in_their_order_also_when_the_run_i
     for one in (records, await journal(store, result.run_id)):
         refused = [content["path"] for content in of_kind(one, "finished") if content.get("code") == "repeated_call"]
         assert refused == ["7.tool.invoked.0"]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_tool_call_that_fails_is_a_tool_call_all_the_same(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "my_tools.py").write_text(BREAKS)
+    settings = {"tools": {"act": {"python": "./my_tools.py:act"}}, **task(tool_calls=2)}
+    path = project(tmp_path, act("a"), act("b"), act("c"), "Done.", settings=settings)
+    async with processes(path, kind) as made:
+        result = await made.harness().run("work", "go")
+    assert_exceeded(result, "may use 2 tool calls: 2 are used")
+    assert acted(tmp_path) == ["a", "b"]
+
+
+async def test_each_attempt_of_a_model_call_is_a_model_call(tmp_path: Path) -> None:
+    clock, model = FakeClock(), FakeModel([OperationFailed("busy", code="provider_transient")] * 4)
+
+    async def at_once(seconds: float) -> bool:
+        clock.advance(seconds)
+        return True
+
+    async with processes(acting(tmp_path, settings=task(model_calls=2)), "memory") as made:
+        harness = made.harness(model=model, clock=clock, pause=at_once)
+        result = await harness.run("work", "go")
+    assert_exceeded(result, "may use 2 model calls: 2 are used")
+    assert len(model.requests) == 2

@@ -108,6 +108,27 @@ async def test_a_tool_that_acted_before_its_process_ended_is_not_called_again_wh
     assert (result.status, len(failed), acted(tmp_path)) == ("completed", 1, ["a"])
 
 
+@pytest.mark.promise(10)
+async def test_a_lost_call_that_a_person_approved_is_asked_for_anew_where_a_hook_makes_another_of_it(
+    tmp_path: Path,
+) -> None:
+    @hook("tool.before", name="rewrites")
+    def rewrites(event: ToolCallEvent) -> ToolCallEvent | None:
+        return event.with_arguments(mark="b") if event.approval else None
+
+    path, source = acting(tmp_path, act("a"), "Done."), MemoryStore()
+    run_id = (await ran(path, source, rewrites)).run_id
+    store = await left(source, run_id, await after(source, run_id, f"acting {TOOL}"))
+    (tmp_path / "acted").unlink()
+    asked = await go_on(path, store, run_id, rewrites)
+    await Harness.from_file(path, hooks=[rewrites], store=store, clock=FakeClock()).approve(run_id, by="ada")
+    again = await go_on(path, store, run_id, rewrites)
+    assert (again.status, acted(tmp_path)) == ("awaiting_approval", [])
+    assert again.approvals[0].digest != asked.approvals[0].digest
+    await Harness.from_file(path, hooks=[rewrites], store=store, clock=FakeClock()).approve(run_id, by="bob")
+    assert ((await go_on(path, store, run_id, rewrites)).status, acted(tmp_path)) == ("completed", ["b"])
+
+
 async def test_a_run_is_gone_on_with_that_failed_after_a_person_had_judged_a_lost_call(tmp_path: Path) -> None:
     path, source = acting(tmp_path, act("a"), "Done."), MemoryStore()
     run_id = (await ran(path, source)).run_id

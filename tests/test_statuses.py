@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.harness.world import (
@@ -28,6 +28,7 @@ from tenter.catalogue import (
     ModelRequest,
     ModelRequestEvent,
     ModelResponse,
+    ModelResponseEvent,
     OutputEvent,
     RunEndEvent,
     RunErrorEvent,
@@ -415,7 +416,11 @@ def from_running(status: str) -> tuple[list[object], Sequence[object], str]:
 )
 async def test_every_result_has_all_its_fields(tmp_path: Path, kind: str, way: str) -> None:
     hooks, turns, status = from_running(way)
-    changes, reached = Changes(), asyncio.Event()
+    changes, reached, clock = Changes(), asyncio.Event(), FakeClock()
+
+    @hook("model.after", observe=True, name="later")
+    def later(event: ModelResponseEvent) -> None:
+        clock.advance(7)
 
     @hook("model.before", name="waits")
     async def waits(event: ModelRequestEvent) -> None:
@@ -424,8 +429,13 @@ async def test_every_result_has_all_its_fields(tmp_path: Path, kind: str, way: s
 
     if way == "cancelled":
         hooks, status = [waits], "cancelled"
+    answers = way in ("completed", "escalated", "failed", "awaiting_approval")
+    turns = [
+        {**cast("Any", {"text": one} if isinstance(one, str) else one), "usage": {"input_tokens": 3}} for one in turns
+    ]
     async with processes(project(tmp_path, *turns, tools=["list_dir"]), kind) as made:
-        harness = made.harness(changes, *hooks)
+        harness = made.harness(changes, later, *hooks, clock=clock)
+        began = clock.now()
         task = asyncio.ensure_future(harness.run("work", "go"))
         if way == "cancelled":
             await asyncio.wait_for(reached.wait(), 5)
@@ -440,9 +450,9 @@ async def test_every_result_has_all_its_fields(tmp_path: Path, kind: str, way: s
     assert (result.approval is not None) == (status == "awaiting_approval")
     assert result.approvals == (() if result.approval is None else (result.approval,))
     assert result.journal_head == head.hash
-    assert result.started_at <= result.ended_at
+    assert (result.started_at, result.ended_at) == (began, began + (7 if answers else 0))
     assert result.trace[0].sequence == 1
-    assert result.usage.input_tokens >= 0 <= result.cost_usd
+    assert (result.usage.input_tokens, result.cost_usd, result.cost_known) == (3 if answers else 0, 0.0, not answers)
     if status == "escalated":
         assert result.error is not None
         assert result.error.details["queue"] == "experts"

@@ -31,7 +31,7 @@ from tenter.controls import FUZZY_PAIRS, Account
 from tenter.harness.local import LocalEngine
 from tenter.harness.parts import Run
 from tenter.journal import JournalError, MemoryStore, SqliteStore, Store
-from tenter.kernel import Done, Event, Redactor, Runtime, Trace, hook
+from tenter.kernel import Done, Event, FrozenDict, Redactor, Runtime, Trace, hook
 from tenter.testing import FakeClock
 
 TASK = ENVELOPE.task
@@ -311,3 +311,13 @@ async def test_what_is_waited_is_the_rest_since_the_last_outcome_there_and_never
     earlier._passes.places.times["a"] = 2000.0  # pyright: ignore[reportPrivateUsage]  # a clock that was set back meanwhile
     await earlier.wait("a", 5, before="next")
     assert paused == [3, 5]
+
+
+@pytest.mark.promise(4)
+async def test_the_first_entry_of_a_run_tells_no_secret() -> None:
+    store = MemoryStore()
+    one = engine(store, redactor=Redactor(secrets=["opensesame"]), loop=FrozenDict({"note": "opensesame"}))
+    await one.begin({"task": "work", "metadata": {"opensesame": ["say opensesame"]}})
+    (first,) = await journal(store, "run-1")
+    assert "opensesame" not in str(first.entry.content)
+    assert first.entry.content["metadata"] == {"[redacted]": ["say [redacted]"]}
