@@ -172,3 +172,17 @@ async def test_what_a_run_lacks_of_its_programs_hooks_may_be_accepted(tmp_path: 
         waiting = await made.harness(guard).run("work", "go")
         result = await made.harness().resume(waiting.run_id, accept=["hooks"])
     assert result.status == "awaiting_approval", "nobody decided on what is on record"
+
+
+async def test_a_run_goes_on_in_its_workspace_also_where_that_bears_a_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "opensesame-opensesame")
+    (tmp_path / "opensesame-opensesame").mkdir()
+    settings = {"secrets": ["TOKEN"]}
+    async with processes(acting(tmp_path, ONCE, "Done.", tool={"risk": "high"}, settings=settings), "memory") as made:
+        waiting = await made.harness(workspace=tmp_path / "opensesame-opensesame").run("work", "go")
+        await made.harness().approve(waiting.run_id, by="ada")
+        assert (await made.harness(workspace=tmp_path / "opensesame-opensesame").resume(waiting.run_id)).status == (
+            "completed"
+        )

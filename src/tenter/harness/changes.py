@@ -57,9 +57,9 @@ def parts_of(setup: Setup, task: str) -> Mapping[str, str]:
 
 
 def workspace_of(setup: Setup) -> str:
-    """The folder that a run works in, as it is on record; empty for the file's own, which may be moved."""
+    """The folder that a run works in, as it is on record, masked; empty for the file's own, which may be moved."""
     root = setup.workspace.root
-    return "" if root == Path(os.path.realpath(setup.spec.file)).parent else str(root)
+    return "" if root == Path(os.path.realpath(setup.spec.file)).parent else setup.redactor.mask_text(str(root))
 
 
 async def begun_in(store: Store, stream: Stream) -> str | None:
