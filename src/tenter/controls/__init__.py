@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from tenter.controls.budget import (
         call_digest as call_digest,
+        counted as counted,
         result_digest as result_digest,
         used_by as used_by,
     )
@@ -50,6 +51,7 @@ __all__ = [
     "call_digest",
     "check_arguments",
     "check_schema",
+    "counted",
     "gates",
     "priced",
     "result_digest",
@@ -70,6 +72,7 @@ __getattr__ = opener(
         ),
         "budget": (
             "call_digest",
+            "counted",
             "result_digest",
             "used_by",
         ),

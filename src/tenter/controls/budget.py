@@ -11,7 +11,6 @@ from tenter.catalogue import (
     TOOL_INVOKED,
     Message,
     ModelRequest,
-    ModelResponse,
     ModelResponseEvent,
     ToolCall,
     ToolResult,
@@ -66,7 +65,9 @@ def used_by(operation: str, worked: Event | None, acted: bool) -> tuple[Used, bo
         return TOOL_CALL, True
     if operation != LLM_INVOKED.name:
         return NOTHING, True
-    return _answered(worked.response) if isinstance(worked, ModelResponseEvent) else (MODEL_CALL, True)
+    if not isinstance(worked, ModelResponseEvent):
+        return MODEL_CALL, True
+    return counted(worked.response.usage, worked.response.cost_usd, model_calls=1)
 
 
 def shortage(account: Account, budget: str, want: Used) -> str:
@@ -110,11 +111,12 @@ def _characters(message: Message) -> int:
     return len(message.content) + (sum(len(one.name) + len(repr(one.arguments)) for one in calls) if calls else 0)
 
 
-def _answered(response: ModelResponse) -> tuple[Used, bool]:
-    usage, cost = response.usage, response.cost_usd
-    known = cost is not None and 0 <= cost < math.inf
+def counted(usage: Usage, cost_usd: float | None, *, model_calls: int = 0, tool_calls: int = 0) -> tuple[Used, bool]:
+    """What is counted of a use that was told, and whether its cost is known: nobody gives anything back."""
+    known = cost_usd is not None and 0 <= cost_usd < math.inf
     tokens = max(usage.input_tokens, 0) + max(usage.output_tokens, 0)
-    return Used(tokens=tokens, cost_usd=cost if cost is not None and known else 0.0, model_calls=1), known
+    cost = cost_usd if cost_usd is not None and known else 0.0
+    return Used(tokens=tokens, cost_usd=cost, model_calls=model_calls, tool_calls=tool_calls), known
 
 
 def _number(amount: float) -> str:

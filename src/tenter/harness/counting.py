@@ -6,7 +6,7 @@ from typing import NamedTuple, cast
 
 from tenter.agent import stand_in
 from tenter.catalogue import DUPLICATE, SubtaskResult, SubtaskSpawnedEvent, ToolCallEvent, ToolResultEvent
-from tenter.controls import Account, Used, call_digest, result_digest, used_by
+from tenter.controls import Account, Used, call_digest, counted, result_digest, used_by
 from tenter.harness.record import Ending, Pass
 from tenter.kernel import Blocked, Done, Escalated, Event, Failed, Suspended
 
@@ -58,11 +58,4 @@ def count_recalled(account: Account, turn: Pass, ending: Ending) -> None:
 
 def used_of(result: SubtaskResult) -> tuple[Used, bool]:
     """What a sub-run used, and whether its cost is known, for the account of the run around it."""
-    tokens = result.usage.input_tokens + result.usage.output_tokens
-    used = Used(
-        tokens=tokens,
-        cost_usd=result.cost_usd or 0.0,
-        model_calls=result.model_calls,
-        tool_calls=result.tool_calls,
-    )
-    return used, result.cost_usd is not None
+    return counted(result.usage, result.cost_usd, model_calls=result.model_calls, tool_calls=result.tool_calls)
